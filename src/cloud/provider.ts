@@ -1,0 +1,123 @@
+import type { Call } from '../call.ts'
+import type { LoadBalancerIngress, NodeProjection, ServiceProjection } from '../events/projection.ts'
+import type { NodeAddress } from '../kubernetes/objects.ts'
+
+/**
+ * What Windlass asks of a cloud, in the terms of the cloud controller framework. Optional abilities are optional members.
+ * Every method throws `WindlassError`: an error is never an answer, and never "not found".
+ */
+export interface CloudProvider {
+  /** As in `--cloud-provider`: `hcloud`, `cherryservers`. */
+  readonly name: string
+  /** True for provider ids in one of this cloud's forms, well-formed or not: whose node it is. */
+  owns(providerId: string): boolean
+  /** First contact: one cheap read. Throws `permanent` for a refused credential, `transient` when there was no answer. */
+  check(call: Call): Promise<void>
+  readonly instances: Instances
+  readonly loadBalancers?: LoadBalancers
+  readonly routes?: Routes
+  close(): Promise<void>
+}
+
+/** Something a user should read on an object: becomes a Kubernetes Event. */
+export interface Note {
+  type: 'Normal' | 'Warning'
+  reason: string
+  message: string
+  /** The Node that it is about, by name; the object being reconciled if absent. */
+  node?: string
+}
+
+export interface Instance {
+  providerId: string
+  /** Name at the cloud. */
+  name: string
+  /** In the order in which the node shall list them. Without a `Hostname` entry the node keeps its own. */
+  addresses: NodeAddress[]
+  instanceType?: string
+  region?: string
+  zone?: string
+  /** Set at initialisation when absent, never overwritten. */
+  additionalLabels: Record<string, string>
+  /** True when the machine is switched off. Undefined when the lookup did not ask (see `power`). */
+  off?: boolean
+}
+
+export type InstanceLookup =
+  | { kind: 'found'; instance: Instance; notes: Note[] }
+  /** `searched` says what was looked for and where, `nearest` the most similar name there, for the Event on the node. */
+  | { kind: 'not-found'; searched: string; nearest?: string; notes: Note[] }
+  /** More than one machine answers to it: never guess. */
+  | { kind: 'ambiguous'; message: string; notes: Note[] }
+
+export interface Instances {
+  /**
+   * The machine behind a node: by its provider id, or by name if it has none. `fresh` asks for a read that began after this call
+   * (before something is destroyed); otherwise shared reads of a few seconds' age serve. `addresses` of the node are read (Robot forwards them).
+   */
+  find(node: NodeProjection, call: Call, options?: { fresh?: boolean }): Promise<InstanceLookup>
+  /** True when the machine is switched off, asked of the cloud now. */
+  isOff(instance: Instance, call: Call): Promise<boolean>
+  /** How many machines this credential sees now: the witness of promise 5 asks whether it sees others of this cluster. */
+  listProviderIds(call: Call, options?: { fresh?: boolean }): Promise<ReadonlySet<string>>
+}
+
+/** One step of a plan. `summary` is for people; the rest is data of the cloud that made the plan. */
+export interface Change {
+  readonly kind: string
+  readonly summary: string
+}
+
+/** What observe, desire and plan came to for one Service. */
+export interface LoadBalancerPlan {
+  /** Ordered so that traffic is never without targets. Empty: the cloud is as the Service wants it, and nothing is sent. */
+  readonly changes: readonly Change[]
+  /** For the Service or its nodes: what is odd but does not stop the plan. */
+  readonly notes: readonly Note[]
+}
+
+export interface Applied {
+  /** The address entries for `status.loadBalancer.ingress`, in order, ipMode included. */
+  ingress: LoadBalancerIngress[]
+  notes: Note[]
+  /** What went wrong with single items while all others were brought to their state; the run fails with these after the status is written. */
+  faults: Error[]
+}
+
+/** Load balancers of a cloud, one per Service. */
+export interface LoadBalancers {
+  /**
+   * Observe and plan. Pure of effects at the cloud. Throws one `permanent` error that lists all faults of the Service's annotations
+   * before anything is created. `nodes` are those eligible by the framework's rules; the cloud applies its own selector.
+   */
+  plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<LoadBalancerPlan>
+  /** Carries a plan out, then reads what came of it. Safe to repeat from any point. */
+  apply(plan: LoadBalancerPlan, call: Call): Promise<Applied>
+  /** What deletion of this Service's load balancer takes; parses no annotation. Empty changes: nothing of ours is there. */
+  planDeletion(service: ServiceIdentity, call: Call): Promise<LoadBalancerPlan>
+  applyDeletion(plan: LoadBalancerPlan, call: Call): Promise<{ notes: Note[] }>
+  /**
+   * Names the target set that `plan` would ask for, without asking the cloud: equal text, equal targets. Used to find the Services
+   * that a node change concerns. Throws `permanent` for a selector that doesn't parse.
+   */
+  targetsKey(
+    service: Pick<ServiceProjection, 'annotations' | 'name' | 'namespace'>,
+    nodes: readonly NodeProjection[],
+  ): string
+}
+
+export type ServiceIdentity = Pick<ServiceProjection, 'namespace' | 'name' | 'uid' | 'annotations'>
+
+export interface RoutePlan {
+  readonly changes: readonly Change[]
+  readonly notes: readonly Note[]
+}
+
+/** Pod routes in a cloud network. */
+export interface Routes {
+  /** Queue key of the network: writes to one network are serialised by it. */
+  readonly networkKey: string
+  plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call): Promise<RoutePlan>
+  /** `routed` names each node all of whose routable pod CIDRs have a route now; `failed` says why for the others. */
+  apply(plan: RoutePlan, call: Call): Promise<{ routed: Set<string>; failed: Map<string, Error>; notes: Note[] }>
+}

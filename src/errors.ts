@@ -1,0 +1,55 @@
+/**
+ * Errors are values with a kind, and the kind decides what the queue does with the run that met them:
+ * - `transient`: try again with backoff (a timeout, a 5xx, a conflict);
+ * - `throttled`: wait until `retryAtMs`, no attempt is spent (a rate limit, a lock at the cloud);
+ * - `permanent`: a human must change something first (a bad annotation, a missing certificate);
+ * - `aborted`: this run lost its claim or is being shut down, and must not write any more.
+ */
+export type ErrorKind = 'transient' | 'throttled' | 'permanent' | 'aborted'
+
+export interface WindlassErrorOptions {
+  cause?: unknown
+  /** Unix time in milliseconds before which a retry is pointless. Only for `throttled`. */
+  retryAtMs?: number
+  /** The cloud's or Kubernetes' own code, e.g. `uniqueness_error`, `Conflict`. */
+  code?: string
+  /** HTTP status, where there was an answer. */
+  status?: number
+}
+
+/** An error whose message is a sentence that a cluster admin can act on: what, which object, what to do. */
+export class WindlassError extends Error {
+  override readonly name = 'WindlassError'
+  readonly kind: ErrorKind
+  readonly retryAtMs: number | undefined
+  readonly code: string | undefined
+  readonly status: number | undefined
+
+  constructor(kind: ErrorKind, message: string, options: WindlassErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.kind = kind
+    this.retryAtMs = options.retryAtMs
+    this.code = options.code
+    this.status = options.status
+  }
+}
+
+export const transient = (message: string, options?: WindlassErrorOptions) =>
+  new WindlassError('transient', message, options)
+export const permanent = (message: string, options?: WindlassErrorOptions) =>
+  new WindlassError('permanent', message, options)
+export const aborted = (message: string, options?: WindlassErrorOptions) =>
+  new WindlassError('aborted', message, options)
+export const throttled = (message: string, retryAtMs: number, options?: WindlassErrorOptions) =>
+  new WindlassError('throttled', message, { ...options, retryAtMs })
+
+/** The kind of anything that was thrown. What nobody classified is a bug or a fault in passing: tried again, never lost. */
+export function kindOf(error: unknown): ErrorKind {
+  return error instanceof WindlassError ? error.kind : 'transient'
+}
+
+/** The message of anything that was thrown, with its causes, on one line. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
+}

@@ -1,0 +1,130 @@
+import { createHash } from 'node:crypto'
+import type { KubeNode, KubeService, NodeAddress, ServicePort, Taint } from '../kubernetes/objects.ts'
+
+/** The part of a Node that a cloud controller looks at. Everything else (heartbeats, images, capacity) never leaves the cluster. */
+export interface NodeProjection {
+  name: string
+  uid: string
+  resourceVersion: string
+  creationTimestamp: string
+  deleting: boolean
+  labels: Record<string, string>
+  /** `alpha.kubernetes.io/provided-node-ip`, as kubelet wrote it. */
+  providedNodeIp?: string
+  providerId?: string
+  podCidrs: string[]
+  taints: Taint[]
+  addresses: NodeAddress[]
+  /** Status of the condition `Ready`; a missing condition counts as Unknown. */
+  ready: 'True' | 'False' | 'Unknown'
+  /** Status and reason of the condition `NetworkUnavailable`, if there is one. */
+  networkUnavailable?: { status: string; reason?: string }
+}
+
+export interface LoadBalancerIngress {
+  ip?: string
+  hostname?: string
+  ipMode?: string
+}
+
+/** The part of a Service that a cloud controller looks at. */
+export interface ServiceProjection {
+  namespace: string
+  name: string
+  uid: string
+  resourceVersion: string
+  creationTimestamp: string
+  deleting: boolean
+  annotations: Record<string, string>
+  finalizers: string[]
+  type: string
+  loadBalancerClass?: string
+  ports: ServicePort[]
+  externalTrafficPolicy?: string
+  healthCheckNodePort?: number
+  sessionAffinity?: string
+  ipFamilies: string[]
+  loadBalancerIp?: string
+  loadBalancerSourceRanges: string[]
+  externalIps: string[]
+  ingress: LoadBalancerIngress[]
+}
+
+export const PROVIDED_NODE_IP = 'alpha.kubernetes.io/provided-node-ip'
+const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
+
+export function projectNode(node: KubeNode): NodeProjection {
+  const { metadata, spec = {}, status = {} } = node
+  const condition = (type: string) => status.conditions?.find((one) => one.type === type)
+  const ready = condition('Ready')?.status
+  const network = condition('NetworkUnavailable')
+  return {
+    name: metadata.name,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    creationTimestamp: metadata.creationTimestamp,
+    deleting: metadata.deletionTimestamp !== undefined,
+    labels: metadata.labels ?? {},
+    ...optional('providedNodeIp', metadata.annotations?.[PROVIDED_NODE_IP]),
+    ...optional('providerId', spec.providerID || undefined),
+    podCidrs: spec.podCIDRs ?? (spec.podCIDR ? [spec.podCIDR] : []),
+    taints: (spec.taints ?? []).map(({ key, value, effect }) => ({ key, ...optional('value', value), effect })),
+    addresses: status.addresses ?? [],
+    ready: ready === 'True' || ready === 'False' ? ready : 'Unknown',
+    ...optional('networkUnavailable', network && { status: network.status, ...optional('reason', network.reason) }),
+  }
+}
+
+export function projectService(service: KubeService): ServiceProjection {
+  const { metadata, spec, status = {} } = service
+  const { [LAST_APPLIED]: _, ...annotations } = metadata.annotations ?? {}
+  return {
+    namespace: metadata.namespace,
+    name: metadata.name,
+    uid: metadata.uid,
+    resourceVersion: metadata.resourceVersion,
+    creationTimestamp: metadata.creationTimestamp,
+    deleting: metadata.deletionTimestamp !== undefined,
+    annotations,
+    finalizers: metadata.finalizers ?? [],
+    type: spec.type ?? 'ClusterIP',
+    ...optional('loadBalancerClass', spec.loadBalancerClass),
+    ports: (spec.ports ?? []).map(({ name, protocol, port, nodePort, appProtocol }) => ({
+      ...optional('name', name),
+      ...optional('protocol', protocol),
+      port,
+      ...optional('nodePort', nodePort),
+      ...optional('appProtocol', appProtocol),
+    })),
+    ...optional('externalTrafficPolicy', spec.externalTrafficPolicy),
+    ...optional('healthCheckNodePort', spec.healthCheckNodePort),
+    ...optional('sessionAffinity', spec.sessionAffinity),
+    ipFamilies: spec.ipFamilies ?? [],
+    ...optional('loadBalancerIp', spec.loadBalancerIP || undefined),
+    loadBalancerSourceRanges: spec.loadBalancerSourceRanges ?? [],
+    externalIps: spec.externalIPs ?? [],
+    ingress: (status.loadBalancer?.ingress ?? []).map(({ ip, hostname, ipMode }) => ({
+      ...optional('ip', ip),
+      ...optional('hostname', hostname),
+      ...optional('ipMode', ipMode),
+    })),
+  }
+}
+
+/** Equal for two versions of an object that a cloud controller can't tell apart: the version itself is left out. */
+export function fingerprint(projection: NodeProjection | ServiceProjection): string {
+  const { resourceVersion: _, ...seen } = projection
+  return createHash('sha256').update(stableJson(seen)).digest('base64url')
+}
+
+function stableJson(value: unknown): string {
+  return JSON.stringify(value, (_key, part: unknown) =>
+    part && typeof part === 'object' && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
+      : part,
+  )
+}
+
+function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V })
+}

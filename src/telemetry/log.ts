@@ -1,0 +1,21 @@
+import { type DestinationStream, type Logger, pino } from 'pino'
+
+export type { Logger } from 'pino'
+
+/** Paths that never reach a log line, whatever object is logged by mistake. */
+const SECRETS = ['authorization', 'token', 'password', 'apiKey', 'secret', 'webhookKeys']
+const REDACTED = [...SECRETS, ...SECRETS.map((name) => `*.${name}`), 'headers.authorization', '*.headers.authorization']
+
+/** One JSON line per decision. The message is a constant string; what varies are fields. */
+export function createLogger(options: { level?: string; destination?: DestinationStream } = {}): Logger {
+  return pino(
+    {
+      level: options.level ?? 'info',
+      base: null,
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      redact: { paths: REDACTED, censor: '[redacted]' },
+    },
+    options.destination ?? pino.destination({ dest: 1, sync: false }),
+  )
+}
