@@ -1,0 +1,58 @@
+import type { Instance } from '../../cloud/provider.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import type { NodeAddress, Taint } from '../../kubernetes/objects.ts'
+import { desiredAddresses, sameAddresses } from './addresses.ts'
+import { initialLabels, keptLabels } from './labels.ts'
+
+/** kubelet started with `--cloud-provider=external` sets it; it keeps pods away until the cloud's facts are on the node. */
+export const UNINITIALISED_TAINT = 'node.cloudprovider.kubernetes.io/uninitialized'
+
+export type NodeChange =
+  /** Provider id, labels and the removal of the taint go in one write: a pod never lands on a node that is half initialised. */
+  | {
+      kind: 'initialise'
+      summary: string
+      providerId?: string
+      labels: Record<string, string>
+      taints: Taint[]
+    }
+  | { kind: 'set-labels'; summary: string; labels: Record<string, string> }
+  | { kind: 'set-addresses'; summary: string; addresses: NodeAddress[]; replaces: boolean }
+
+export type NodePlan = { changes: NodeChange[] } | { fault: string }
+
+export const isUninitialised = (node: Pick<NodeProjection, 'taints'>) =>
+  node.taints.some(({ key }) => key === UNINITIALISED_TAINT)
+
+/** What a node lacks of what its machine at the cloud says. `fault`: it must stay uninitialised, and why. */
+export function planNode(node: NodeProjection, instance: Instance): NodePlan {
+  const wanted = desiredAddresses(instance.addresses, node.addresses, node.providedNodeIp)
+  if (!isUninitialised(node)) {
+    const labels = planLabels(node)
+    return { changes: [...labels, ...('fault' in wanted ? [] : planAddresses(node, wanted.addresses))] }
+  }
+  if ('fault' in wanted) return wanted
+  const initialise: NodeChange = {
+    kind: 'initialise',
+    summary: `initialise as ${instance.providerId}`,
+    ...(node.providerId === undefined ? { providerId: instance.providerId } : {}),
+    labels: initialLabels(instance, node.labels),
+    taints: node.taints.filter(({ key }) => key !== UNINITIALISED_TAINT),
+  }
+  return { changes: [initialise, ...planAddresses(node, wanted.addresses)] }
+}
+
+/** Label upkeep of an initialised node: asks no cloud. */
+export function planLabels(node: NodeProjection): NodeChange[] {
+  const labels = keptLabels(node.labels)
+  const keys = Object.keys(labels)
+  return keys.length === 0 ? [] : [{ kind: 'set-labels', summary: `set labels ${keys.join(', ')}`, labels }]
+}
+
+function planAddresses(node: NodeProjection, addresses: NodeAddress[]): NodeChange[] {
+  if (sameAddresses(node.addresses, addresses)) return []
+  const listed = addresses.map(({ type, address }) => `${type} ${address}`).join(', ')
+  return [
+    { kind: 'set-addresses', summary: `list addresses ${listed}`, addresses, replaces: node.addresses.length > 0 },
+  ]
+}
