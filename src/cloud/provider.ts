@@ -66,6 +66,8 @@ export interface Instances {
 export interface Change {
   readonly kind: string
   readonly summary: string
+  /** True when it takes a target away: then the node set behind the plan must have been read afresh. */
+  readonly withdraws?: boolean
 }
 
 /** What observe, desire and plan came to for one Service. */

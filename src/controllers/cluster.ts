@@ -1,0 +1,108 @@
+import type { CloudProvider, LoadBalancers, Note } from '../cloud/provider.ts'
+import type { FrameworkSettings } from '../config/types.ts'
+import type { NodeProjection, ServiceProjection } from '../events/projection.ts'
+import type { Subject } from '../events/subject.ts'
+import type { KubernetesApi } from '../kubernetes/api.ts'
+import type { EventRecorder } from '../kubernetes/events.ts'
+import type { Enqueuer } from '../queue/types.ts'
+
+/** What Windlass remembers of a Service whose load balancer it made, beside the Service: enough to clean up and to compare. */
+export interface ServiceRecord {
+  namespace: string
+  name: string
+  uid: string
+  /** Of the cloud that has the load balancer. */
+  cloud: string
+  annotations: Record<string, string>
+  /** What the load balancer's targets were made from; see `LoadBalancers.targetsKey`. */
+  targetsKey: string
+}
+
+/** The part of Redis that controllers read and write. All of it is a cache: empty answers cost work, never correctness. */
+export interface ClusterState {
+  nodes: {
+    get(name: string): Promise<NodeProjection | undefined>
+    /** `complete` only after a finished snapshot: without it the API is asked for the list. */
+    all(): Promise<{ complete: boolean; nodes: NodeProjection[] }>
+  }
+  /** The state in which the last good run left an object: an event that shows just this costs no job. */
+  handled: { record(subject: Subject, fingerprint: string): Promise<void> }
+  services: {
+    get(subject: Subject): Promise<ServiceRecord | undefined>
+    all(): Promise<ServiceRecord[]>
+    put(record: ServiceRecord): Promise<void>
+    remove(subject: Subject, uid: string): Promise<void>
+  }
+  sightings: Sightings
+}
+
+/** Evidence for and against the absence of machines (promise 5), shared by all workers. */
+export interface Sightings {
+  /** These machines were there just now; ends their runs of "not found". */
+  seen(providerIds: Iterable<string>): Promise<void>
+  wasSeen(providerId: string): Promise<boolean>
+  /** Notes one more "not found"; answers when the present unbroken run of them began, in unix milliseconds. */
+  notFound(providerId: string): Promise<number>
+  /** Takes one deletion from the budget of these ten minutes, if there is one left. */
+  allowDeletion(nodeCount: number): Promise<boolean>
+}
+
+/** Everything that the controllers of one cluster work with. */
+export interface Cluster {
+  id: string
+  kubernetes: KubernetesApi
+  clouds: readonly CloudProvider[]
+  recorder: EventRecorder
+  framework: FrameworkSettings
+  state: ClusterState
+  enqueuer: Enqueuer
+  resyncPeriodMs: number
+  nowMs(): number
+}
+
+/** The load balancers of a Service: those of the cloud that made its present one, else of the first cloud that has any. */
+export function loadBalancersOf(
+  cluster: Cluster,
+  record?: ServiceRecord,
+): { cloud: string; loadBalancers: LoadBalancers } | undefined {
+  const having = cluster.clouds.filter((cloud) => cloud.loadBalancers)
+  const cloud = having.find(({ name }) => name === record?.cloud) ?? having[0]
+  return cloud?.loadBalancers && { cloud: cloud.name, loadBalancers: cloud.loadBalancers }
+}
+
+/** Component names of Events, as the framework's controllers sign them. */
+export const COMPONENT = {
+  node: 'cloud-node-controller',
+  lifecycle: 'cloud-node-lifecycle-controller',
+  service: 'service-controller',
+  route: 'route_controller',
+  windlass: 'windlass',
+} as const
+
+type Object_ = { kind: 'Node' | 'Service'; namespace?: string; name: string; uid: string }
+
+/** A cloud's notes become Events on the object, or on the node that a note names. */
+export function recordNotes(
+  cluster: Cluster,
+  object: Object_,
+  notes: readonly Note[],
+  nodes: ReadonlyMap<string, NodeProjection> = new Map(),
+): void {
+  for (const { type, reason, message, node } of notes) {
+    const about = node === undefined ? undefined : nodes.get(node)
+    if (node !== undefined && !about && !(object.kind === 'Node' && object.name === node)) continue
+    cluster.recorder.record({
+      object: about ? { kind: 'Node', name: about.name, uid: about.uid } : object,
+      type,
+      reason,
+      message,
+      component: COMPONENT.windlass,
+    })
+  }
+}
+
+export const serviceObject = ({ namespace, name, uid }: Pick<ServiceProjection, 'namespace' | 'name' | 'uid'>) =>
+  ({ kind: 'Service', namespace, name, uid }) as const
+
+export const nodeObject = ({ name, uid }: Pick<NodeProjection, 'name' | 'uid'>) =>
+  ({ kind: 'Node', name, uid }) as const

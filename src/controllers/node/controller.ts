@@ -1,0 +1,128 @@
+import type { Call } from '../../call.ts'
+import { transient, WindlassError } from '../../errors.ts'
+import { fingerprint, type NodeProjection, projectNode } from '../../events/projection.ts'
+import { subjectOf } from '../../events/subject.ts'
+import type { KubeNode } from '../../kubernetes/objects.ts'
+import { nodeAddresses, nodeInitialised, nodeLabels } from '../../kubernetes/patches.ts'
+import { NODES } from '../../kubernetes/resources.ts'
+import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
+import { readFreshNode } from '../nodes.ts'
+import { findMachine, type MachineLookup } from './lookup.ts'
+import { isUninitialised, type NodeChange, planLabels, planNode } from './plan.ts'
+
+const CONFLICT_TRIES = 5
+
+/** The node as this run left it, and the machine that it found; undefined when the node is gone or none of ours. */
+export type NodeOutcome = { node: NodeProjection; lookup: Exclude<MachineLookup, { kind: 'foreign' }> } | undefined
+
+/**
+ * Initialises a node, and keeps its labels and addresses true. `node` may be as old as its event: every write is bound to its
+ * resourceVersion, and a conflict reads it anew and decides again.
+ */
+export async function reconcileNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
+  let present: NodeProjection | undefined = node
+  for (let tries = 1; present; tries++) {
+    try {
+      return await reconcileOnce(cluster, present, call)
+    } catch (error) {
+      if (!isConflict(error) || tries === CONFLICT_TRIES) throw error
+      present = await readFreshNode(cluster, node.name, call)
+    }
+  }
+  return undefined
+}
+
+async function reconcileOnce(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
+  if (node.deleting) return undefined
+  const lookup = await findMachine(cluster.clouds, node, call)
+  if (lookup.kind === 'foreign') return undefined
+  recordNotes(cluster, nodeObject(node), lookup.notes)
+  if (lookup.kind !== 'found') {
+    if (isUninitialised(node)) throw reportMissing(cluster, node, lookup)
+    return { node: (await apply(cluster, node, planLabels(node), call)) ?? node, lookup }
+  }
+  await cluster.state.sightings.seen([lookup.instance.providerId])
+  const plan = planNode(node, lookup.instance)
+  if ('fault' in plan) throw reportProvidedIp(cluster, node, plan.fault)
+  const after = await apply(cluster, node, plan.changes, call)
+  if (!after) return undefined
+  await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), fingerprint(after))
+  return { node: after, lookup }
+}
+
+/** Carries the changes out, each bound to the version that the one before left. Undefined when the node is gone. */
+async function apply(
+  cluster: Cluster,
+  node: NodeProjection,
+  changes: readonly NodeChange[],
+  call: Call,
+): Promise<NodeProjection | undefined> {
+  let present = node
+  for (const change of changes) {
+    const written: KubeNode | undefined = await cluster.kubernetes.patch(
+      NODES,
+      { name: node.name },
+      patchOf(change, present),
+      call,
+    )
+    if (!written) return undefined
+    present = projectNode(written)
+    call.log.info({ object: `Node/${node.name}`, change: change.kind, summary: change.summary }, 'changed a node')
+  }
+  if (changes.some(({ kind }) => kind === 'initialise'))
+    cluster.recorder.record({
+      object: nodeObject(present),
+      type: 'Normal',
+      reason: 'Synced',
+      message: `Initialised as ${present.providerId ?? 'unknown'}`,
+      component: COMPONENT.node,
+    })
+  return present
+}
+
+function patchOf(change: NodeChange, { uid, resourceVersion }: NodeProjection) {
+  switch (change.kind) {
+    case 'initialise':
+      return nodeInitialised({ ...change, uid, resourceVersion })
+    case 'set-labels':
+      return nodeLabels({ labels: change.labels, uid, resourceVersion })
+    case 'set-addresses':
+      return nodeAddresses({ addresses: change.addresses, replaces: change.replaces, uid, resourceVersion })
+  }
+}
+
+/** A machine that is not there yet may appear without any event: the run fails in passing and comes again. */
+function reportMissing(
+  cluster: Cluster,
+  node: NodeProjection,
+  lookup: Exclude<MachineLookup, { kind: 'found' | 'foreign' }>,
+): WindlassError {
+  const message =
+    lookup.kind === 'ambiguous'
+      ? `Node ${node.name} can't be initialised: ${lookup.message}`
+      : `Node ${node.name} can't be initialised: no machine found (${lookup.searched})${lookup.nearest ? `; the nearest name there is ${lookup.nearest}` : ''}. The node's name must be the server's name, unless kubelet sets --provider-id`
+  cluster.recorder.record({
+    object: nodeObject(node),
+    type: 'Warning',
+    reason: lookup.kind === 'ambiguous' ? 'InstanceLookupFailed' : 'InstanceNotFound',
+    message,
+    component: COMPONENT.node,
+  })
+  return transient(message)
+}
+
+function reportProvidedIp(cluster: Cluster, node: NodeProjection, fault: string): WindlassError {
+  const message = `Node ${node.name} can't be initialised: ${fault}. Give kubelet one of these, or configure the network or the address family (HCLOUD_NETWORK, HCLOUD_INSTANCES_ADDRESS_FAMILY) that the address belongs to`
+  cluster.recorder.record({
+    object: nodeObject(node),
+    type: 'Warning',
+    reason: 'ProvidedNodeIPNotFound',
+    message,
+    component: COMPONENT.node,
+  })
+  return transient(message)
+}
+
+function isConflict(error: unknown): boolean {
+  return error instanceof WindlassError && error.code === 'Conflict'
+}

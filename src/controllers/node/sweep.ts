@@ -1,0 +1,37 @@
+import type { Trigger } from '../../queue/types.ts'
+import type { Cluster } from '../cluster.ts'
+import { readNodes } from '../nodes.ts'
+import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
+import { findMachine } from './lookup.ts'
+import { isUninitialised, planNode } from './plan.ts'
+
+const AT_A_TIME = 50
+
+/**
+ * One look at all initialised nodes: the addresses of a machine change without any event. Reads are shared, so it costs pages of servers and
+ * not nodes; only nodes that lack something get a run of their own.
+ */
+export async function sweepAddresses(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
+  const { nodes } = await readNodes(cluster, call)
+  const initialised = nodes.filter((node) => !isUninitialised(node) && !node.deleting)
+  const seen: string[] = []
+  const triggers: Trigger[] = []
+  for (let i = 0; i < initialised.length; i += AT_A_TIME) {
+    const part = initialised.slice(i, i + AT_A_TIME)
+    const lookups = await Promise.allSettled(part.map((node) => findMachine(cluster.clouds, node, call)))
+    for (const [j, answer] of lookups.entries()) {
+      const node = part[j]
+      // What failed or is missing is the business of the node's own runs.
+      if (!node || answer.status === 'rejected' || answer.value.kind !== 'found') continue
+      const { instance } = answer.value
+      seen.push(instance.providerId)
+      const plan = planNode(node, instance)
+      if ('changes' in plan && plan.changes.length > 0)
+        triggers.push({ kind: 'node', key: `Node/${node.name}`, cause: 'addresses', urgency: 'background' })
+    }
+  }
+  await cluster.state.sightings.seen(seen)
+  if (triggers.length > 0) await cluster.enqueuer.enqueue(cluster.id, triggers)
+  call.log.debug({ nodes: initialised.length, changed: triggers.length }, 'compared the addresses of all nodes')
+  return { requeueAfterMs: cluster.framework.nodeStatusUpdateFrequencyMs }
+}

@@ -1,0 +1,39 @@
+import { projectService } from '../../events/projection.ts'
+import { subjectOf } from '../../events/subject.ts'
+import { NODES, SERVICES } from '../../kubernetes/resources.ts'
+import type { Trigger } from '../../queue/types.ts'
+import type { Cluster } from '../cluster.ts'
+import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
+import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
+
+/**
+ * Everything of a cluster once more, behind whatever a user waits for: repairs drift at the cloud, and what a lost trigger left behind.
+ * What Windlass has a record of and the API does not list was deleted while nobody watched.
+ */
+export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
+  const services = (await cluster.kubernetes.list(SERVICES, {}, call)).items.map(projectService)
+  const nodes = (await cluster.kubernetes.list(NODES, {}, call)).items
+  const wanted = services.filter((service) => wantsLoadBalancer(service) || needsCleanup(service))
+  const known = await cluster.state.services.all()
+  const uids = new Set(services.map(({ uid }) => uid))
+  const again = { cause: 'resync', urgency: 'background' } as const
+  const triggers: Trigger[] = [
+    ...wanted.map(
+      (service): Trigger => ({ kind: 'service', key: subjectOf({ kind: 'Service', ...service }), ...again }),
+    ),
+    ...known
+      .filter((record) => !uids.has(record.uid) || !wanted.some(({ uid }) => uid === record.uid))
+      .map((record): Trigger => {
+        const key = subjectOf({ kind: 'Service', ...record })
+        return { kind: 'service', key, uid: record.uid, ...again }
+      }),
+    ...nodes.map(({ metadata }): Trigger => ({ kind: 'node', key: `Node/${metadata.name}`, ...again })),
+    { kind: 'route', key: 'Cluster/routes', ...again },
+  ]
+  await cluster.enqueuer.enqueue(cluster.id, triggers)
+  call.log.info({ services: wanted.length, nodes: nodes.length }, 'enqueued everything once more')
+  return { requeueAfterMs: jittered(cluster.resyncPeriodMs) }
+}
+
+/** Between one and one and a quarter periods: the resyncs of many clusters drift apart. */
+export const jittered = (periodMs: number) => periodMs * (1 + Math.random() / 4)

@@ -1,0 +1,188 @@
+import type { Call } from '../../call.ts'
+import type { LoadBalancerPlan, LoadBalancers, ServiceIdentity } from '../../cloud/provider.ts'
+import { type ErrorKind, kindOf, messageOf, WindlassError } from '../../errors.ts'
+import { fingerprint, type NodeProjection, projectService, type ServiceProjection } from '../../events/projection.ts'
+import { parseSubject, subjectOf } from '../../events/subject.ts'
+import { addFinalizer, loadBalancerStatus, removeFinalizer } from '../../kubernetes/patches.ts'
+import { SERVICES } from '../../kubernetes/resources.ts'
+import { type Cluster, COMPONENT, loadBalancersOf, recordNotes, type ServiceRecord, serviceObject } from '../cluster.ts'
+import { readFreshNodes, readNodes } from '../nodes.ts'
+import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
+import { eligibleNodes } from './eligible.ts'
+import { sameIngress } from './status.ts'
+import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from './wants.ts'
+
+/**
+ * Brings the load balancer of one Service to what the Service and the nodes ask for, or cleans it up.
+ * Order: finalizer, cloud, status; on the way back: cloud, status, finalizer, record.
+ */
+export async function reconcileService(cluster: Cluster, request: ReconcileRequest): Promise<ReconcileResult> {
+  const ref = parseSubject(request.key)
+  if (ref?.kind !== 'Service') return {}
+  const { call } = request
+  const subject = subjectOf(ref)
+  const record = await cluster.state.services.get(subject)
+  const clouds = loadBalancersOf(cluster, record)
+  if (!clouds) return {}
+  const { loadBalancers } = clouds
+  const object = await cluster.kubernetes.get(SERVICES, ref, call)
+  const service = object && projectService(object)
+
+  // Another uid under the same name is another Service: what the former left behind goes first.
+  const formerUid = [record?.uid, request.uid].find((uid) => uid !== undefined && uid !== service?.uid)
+  if (formerUid !== undefined) {
+    const former = { ...ref, uid: formerUid, annotations: record?.uid === formerUid ? record.annotations : {} }
+    await deleteLoadBalancer(cluster, loadBalancers, former, call)
+    await cluster.state.services.remove(subject, formerUid)
+  }
+  if (!service) return {}
+  const current = record?.uid === service.uid ? record : undefined
+  if (wantsLoadBalancer(service)) return await ensure(cluster, clouds, service, current, request)
+  if (needsCleanup(service) || (current && !service.deleting))
+    return await cleanUp(cluster, loadBalancers, service, call)
+  return {}
+}
+
+async function ensure(
+  cluster: Cluster,
+  { cloud, loadBalancers }: { cloud: string; loadBalancers: LoadBalancers },
+  seen: ServiceProjection,
+  record: ServiceRecord | undefined,
+  { call, cause }: ReconcileRequest,
+): Promise<ReconcileResult> {
+  const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
+    cluster.recorder.record({ object: serviceObject(seen), type, reason, message, component: COMPONENT.service })
+  try {
+    const service = await withFinalizer(cluster, seen, call)
+    if (!service) return {}
+    const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
+    const byName = new Map(nodes.map((node) => [node.name, node]))
+    recordNotes(cluster, serviceObject(service), plan.notes, byName)
+    if (nodes.length === 0) event('Warning', 'UnAvailableLoadBalancer', 'There are no nodes that may be targets')
+    if (plan.changes.length > 0) event('Normal', 'EnsuringLoadBalancer', summaryOf(plan))
+    const applied = await loadBalancers.apply(plan, call)
+    recordNotes(cluster, serviceObject(service), applied.notes, byName)
+    const after = await writeStatus(cluster, service, applied.ingress, call)
+    if (!after) return {}
+    if (applied.faults.length > 0) throw combined(applied.faults)
+    const { namespace, name, uid, annotations } = service
+    const targetsKey = loadBalancers.targetsKey(service, nodes)
+    await cluster.state.services.put({ namespace, name, uid, cloud, annotations, targetsKey })
+    await cluster.state.handled.record(subjectOf({ kind: 'Service', namespace, name }), fingerprint(after))
+    const news = plan.changes.length > 0 || after.resourceVersion !== seen.resourceVersion
+    if (record && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
+    else if (news || !record) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
+    return {}
+  } catch (error) {
+    if (isReportable(error))
+      event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${messageOf(error)}`)
+    throw error
+  }
+}
+
+/** The finalizer stands before the first cloud call, so that a Service can't vanish from under its load balancer. */
+async function withFinalizer(
+  cluster: Cluster,
+  service: ServiceProjection,
+  call: Call,
+): Promise<ServiceProjection | undefined> {
+  if (service.finalizers.includes(CLEANUP_FINALIZER)) return service
+  const patched = await cluster.kubernetes.patch(SERVICES, service, addFinalizer(service, CLEANUP_FINALIZER), call)
+  return patched && projectService(patched)
+}
+
+/**
+ * A plan from the nodes as events told them. If it takes something away, it is made again from a fresh list: a projection may miss a
+ * node, and must not cost one its traffic.
+ */
+export async function planWithNodes(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  call: Call,
+): Promise<{ plan: LoadBalancerPlan; nodes: NodeProjection[] }> {
+  const { fresh, nodes } = await readNodes(cluster, call)
+  const known = eligibleNodes(nodes)
+  const plan = await loadBalancers.plan(service, known, call)
+  if (fresh || !plan.changes.some(({ withdraws }) => withdraws)) return { plan, nodes: known }
+  const present = eligibleNodes(await readFreshNodes(cluster, call))
+  return { plan: await loadBalancers.plan(service, present, call), nodes: present }
+}
+
+async function writeStatus(
+  cluster: Cluster,
+  service: ServiceProjection,
+  ingress: ServiceProjection['ingress'],
+  call: Call,
+): Promise<ServiceProjection | undefined> {
+  if (sameIngress(service.ingress, ingress)) return service
+  // Bound to the uid: the status of a deleted Service must not land on its successor.
+  const patched = await cluster.kubernetes.patch(SERVICES, service, loadBalancerStatus(ingress, service.uid), call)
+  return patched && projectService(patched)
+}
+
+async function cleanUp(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  call: Call,
+): Promise<ReconcileResult> {
+  try {
+    await deleteLoadBalancer(cluster, loadBalancers, service, call)
+    if (!service.deleting) await writeStatus(cluster, service, [], call)
+    if (service.finalizers.includes(CLEANUP_FINALIZER))
+      await cluster.kubernetes.patch(SERVICES, service, removeFinalizer(service, CLEANUP_FINALIZER), call)
+    await cluster.state.services.remove(subjectOf({ kind: 'Service', ...service }), service.uid)
+    return {}
+  } catch (error) {
+    if (isReportable(error))
+      cluster.recorder.record({
+        object: serviceObject(service),
+        type: 'Warning',
+        reason: 'SyncLoadBalancerFailed',
+        message: `The load balancer could not be deleted: ${messageOf(error)}`,
+        component: COMPONENT.service,
+      })
+    throw error
+  }
+}
+
+async function deleteLoadBalancer(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceIdentity,
+  call: Call,
+): Promise<void> {
+  const event = (reason: string, message: string) =>
+    cluster.recorder.record({
+      object: serviceObject(service),
+      type: 'Normal',
+      reason,
+      message,
+      component: COMPONENT.service,
+    })
+  const plan = await loadBalancers.planDeletion(service, call)
+  recordNotes(cluster, serviceObject(service), plan.notes)
+  if (plan.changes.length > 0) event('DeletingLoadBalancer', summaryOf(plan))
+  const { notes } = await loadBalancers.applyDeletion(plan, call)
+  recordNotes(cluster, serviceObject(service), notes)
+  event('DeletedLoadBalancer', 'The load balancer is gone')
+}
+
+const summaryOf = (plan: LoadBalancerPlan) => plan.changes.map(({ summary }) => summary).join('; ')
+
+/** Waiting for the cloud, or handing over, is no failure that a user should read of. */
+const isReportable = (error: unknown) => ['transient', 'permanent'].includes(kindOf(error))
+
+/** One error for several faults: it comes again as soon as any of them may pass by itself. */
+function combined(faults: readonly Error[]): Error {
+  const kinds = new Set(faults.map(kindOf))
+  const first = faults[0]
+  if (faults.length === 1 && first) return first
+  const order: ErrorKind[] = ['aborted', 'transient', 'throttled', 'permanent']
+  const kind = order.find((one) => kinds.has(one)) ?? 'transient'
+  const retryAtMs = Math.min(
+    ...faults.flatMap((fault) => (fault instanceof WindlassError && fault.retryAtMs ? [fault.retryAtMs] : [])),
+  )
+  return new WindlassError(kind, faults.map(messageOf).join('; '), Number.isFinite(retryAtMs) ? { retryAtMs } : {})
+}
