@@ -69,3 +69,17 @@ export const EPOCH_HEADER = 'windlass-epoch'
 
 /** Answer header of a 401 for a stale timestamp: the server's unix time in seconds. */
 export const SERVER_TIME_HEADER = 'windlass-server-time'
+
+/** One thing that is wrong with a batch. */
+export interface Fault {
+  /** JSON path from the batch, e.g. `$[3].data.ports[0].port`. */
+  path: string
+  /** What would be right. */
+  message: string
+}
+
+/** Body of an answer with status 400. Every event that `faults` does not name may be good: it is worth sending without the others. */
+export interface Refusal {
+  message: string
+  faults: Fault[]
+}
