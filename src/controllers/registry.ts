@@ -1,0 +1,59 @@
+import type { ControllerName } from '../config/types.ts'
+import { parseSubject } from '../events/subject.ts'
+import type { Trigger, WorkKind } from '../queue/types.ts'
+import type { Cluster } from './cluster.ts'
+import { reconcileNode } from './node/controller.ts'
+import { sweepAddresses } from './node/sweep.ts'
+import { reconcileLifecycle } from './node-lifecycle/controller.ts'
+import { readNode } from './nodes.ts'
+import type { Reconcile, ReconcileRequest, ReconcileResult } from './reconcile.ts'
+import { reconcileAll } from './resync/controller.ts'
+import { reconcileRoutes } from './route/controller.ts'
+import { reconcileService } from './service/controller.ts'
+import { reconcileTargets } from './targets/controller.ts'
+
+/** What each kind of work does for a cluster. Controllers that are switched off leave their work undone, and say nothing. */
+export function controllersOf(cluster: Cluster): Record<WorkKind, Reconcile> {
+  const on = (name: ControllerName) => cluster.framework.controllers.has(name)
+  const when = (
+    name: ControllerName,
+    reconcile: (cluster: Cluster, request: ReconcileRequest) => Promise<ReconcileResult>,
+  ) => (on(name) ? (request: ReconcileRequest) => reconcile(cluster, request) : async () => ({}))
+  return {
+    node: (request) => reconcileNodeAndLife(cluster, request),
+    service: when('service-lb-controller', reconcileService),
+    targets: when('service-lb-controller', reconcileTargets),
+    route: when('node-route-controller', reconcileRoutes),
+    addresses: when('cloud-node-controller', sweepAddresses),
+    resync: (request) => reconcileAll(cluster, request),
+  }
+}
+
+/** The work of a cluster that comes again by itself, and is asserted anew whenever Redis has lost it. */
+export const STANDING_WORK: readonly Trigger[] = [
+  { kind: 'addresses', key: 'Cluster/addresses', cause: 'standing', urgency: 'background' },
+  { kind: 'resync', key: 'Cluster/resync', cause: 'standing', urgency: 'background' },
+]
+
+/** Both controllers of a Node share its key: they never run beside each other, and the second sees what the first did. */
+async function reconcileNodeAndLife(cluster: Cluster, request: ReconcileRequest): Promise<ReconcileResult> {
+  const ref = parseSubject(request.key)
+  if (ref?.kind !== 'Node') return {}
+  const { controllers } = cluster.framework
+  let node = await readNode(cluster, ref.name, request.call)
+  if (!node) return {}
+  let failure: unknown
+  if (controllers.has('cloud-node-controller')) {
+    try {
+      node = (await reconcileNode(cluster, node, request.call))?.node
+    } catch (error) {
+      failure = error
+    }
+  }
+  const result =
+    node && controllers.has('cloud-node-lifecycle-controller')
+      ? await reconcileLifecycle(cluster, node, request.call)
+      : {}
+  if (failure !== undefined) throw failure
+  return result
+}

@@ -1,0 +1,71 @@
+import type { Call } from '../../call.ts'
+import { kindOf, messageOf, transient } from '../../errors.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import { NODES } from '../../kubernetes/resources.ts'
+import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
+import { readFreshNodes } from '../nodes.ts'
+import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
+
+const CREATED = { status: 'False', reason: 'RouteCreated', message: 'All pod CIDRs of this node are routed' }
+const MISSING = { status: 'True', reason: 'NoRouteCreated', message: 'A pod CIDR of this node is not routed' }
+
+/**
+ * Pod routes of a cluster's network, and the condition NetworkUnavailable that keeps pods off a node until its routes are there.
+ * One run at a time covers the whole network, which also takes one change at a time only.
+ */
+export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
+  const routes = cluster.clouds.find((cloud) => cloud.routes)?.routes
+  if (!routes || !cluster.framework.configureCloudRoutes) return {}
+  // A route is taken away for what the list does not name, so the list is fresh.
+  const nodes = await readFreshNodes(cluster, call)
+  const byName = new Map(nodes.map((node) => [node.name, node]))
+  const plan = await routes.plan(nodes, cluster.framework.clusterCidrs, call)
+  const { routed, failed, notes } = await routes.apply(plan, call)
+  for (const note of [...plan.notes, ...notes])
+    if (note.node !== undefined) {
+      const node = byName.get(note.node)
+      if (node) recordNotes(cluster, nodeObject(node), [note], byName)
+    }
+  const conflicts = await Promise.allSettled(
+    nodes.map((node) => setNetworkCondition(cluster, node, routed.has(node.name), failed.get(node.name), call)),
+  )
+  const faults = [
+    ...[...failed].map(([name, error]) => `${name}: ${messageOf(error)}`),
+    ...conflicts.flatMap((one) => (one.status === 'rejected' ? [messageOf(one.reason)] : [])),
+  ]
+  const passing = [...failed.values()].some((error) => kindOf(error) !== 'permanent') || conflicts.some(isRejected)
+  if (passing) throw transient(`Some nodes are not routed: ${faults.join('; ')}`)
+  return {}
+}
+
+const isRejected = (one: PromiseSettledResult<unknown>) => one.status === 'rejected'
+
+async function setNetworkCondition(
+  cluster: Cluster,
+  node: NodeProjection,
+  routed: boolean,
+  failure: Error | undefined,
+  call: Call,
+): Promise<void> {
+  if (failure)
+    cluster.recorder.record({
+      object: nodeObject(node),
+      type: 'Warning',
+      reason: 'FailedToCreateRoute',
+      message: `Pod traffic to node ${node.name} is not routed: ${messageOf(failure)}`,
+      component: COMPONENT.route,
+    })
+  if (node.podCidrs.length === 0) return
+  const wanted = routed ? CREATED : MISSING
+  const present = node.networkUnavailable
+  if (present?.status === wanted.status && present.reason === wanted.reason) return
+  const now = new Date(cluster.nowMs()).toISOString()
+  const condition = { type: 'NetworkUnavailable', ...wanted, lastHeartbeatTime: now, lastTransitionTime: now }
+  // Conditions merge by their type, and this one has no other writer: no precondition.
+  await cluster.kubernetes.patch(
+    NODES,
+    { name: node.name },
+    { type: 'strategic', subresource: 'status', body: { status: { conditions: [condition] } } },
+    call,
+  )
+}
