@@ -128,7 +128,7 @@ class HttpKubernetesApi implements KubernetesApi {
   }
 
   async get<T>(resource: Resource<T>, name: ObjectName, call: Call) {
-    const exchange = { verb: 'get', method: 'GET', resource, ...name }
+    const exchange = { verb: 'get', method: 'GET', resource, ...pick(name) }
     const answer = await this.#send(exchange, call)
     return answer.status === 404 ? undefined : this.#read<T>(exchange, answer)
   }
@@ -179,7 +179,7 @@ class HttpKubernetesApi implements KubernetesApi {
       verb: 'patch',
       method: 'PATCH',
       resource,
-      ...name,
+      ...pick(name),
       subresource,
       query: { ...writeQuery(options), ...(type === 'apply' ? { force: 'true' } : {}) },
       contentType: CONTENT_TYPES[type],
@@ -199,7 +199,7 @@ class HttpKubernetesApi implements KubernetesApi {
       verb: 'delete',
       method: 'DELETE',
       resource,
-      ...name,
+      ...pick(name),
       query: options.dryRun ? { dryRun: 'All' } : {},
       contentType: 'application/json',
       body: {
@@ -262,6 +262,11 @@ class HttpKubernetesApi implements KubernetesApi {
 interface ListPage<T> {
   metadata: { resourceVersion: string; continue?: string }
   items?: T[] | null
+}
+
+/** Callers pass whatever has a name; nothing else of it may reach the request. */
+function pick({ namespace, name }: ObjectName): ObjectName {
+  return { namespace, name }
 }
 
 function writeQuery({ dryRun, fieldManager = FIELD_MANAGER }: WriteOptions) {
