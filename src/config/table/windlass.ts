@@ -1,0 +1,226 @@
+import {
+  durationFrom,
+  integerBetween,
+  oneOf,
+  parseBool,
+  parseDnsLabel,
+  parseHeaderText,
+  parseHttpUrl,
+  parseListen,
+  parseText,
+} from '../grammar.ts'
+import { parseRedisUrl } from '../redis-url.ts'
+import { COMMANDS, optional, secret, setting } from '../setting.ts'
+import { parseWebhookKeys } from '../webhook-keys.ts'
+
+const SERVING = ['server', 'all'] as const
+const WORKING = ['worker', 'all'] as const
+const TALKING_TO_KUBERNETES = ['forwarder', 'worker', 'all', 'plan', 'doctor'] as const
+
+export const PROCESS = {
+  config: optional({
+    env: 'WINDLASS_CONFIG',
+    parse: parseText,
+    form: 'path',
+    commands: COMMANDS,
+    doc: 'YAML file of settings: the keys below, and the blocks `framework`, `hcloud`, `cherry`, or `clusters` for many.',
+  }),
+  clustersFile: optional({
+    env: 'WINDLASS_CLUSTERS_FILE',
+    parse: parseText,
+    form: 'path',
+    commands: COMMANDS,
+    doc: 'YAML file of many clusters, each id with its kubeconfig, webhook keys and blocks `framework`, `hcloud`, `cherry`.',
+  }),
+  logLevel: setting({
+    env: 'WINDLASS_LOG_LEVEL',
+    parse: oneOf('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
+    form: '`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`',
+    default: 'info',
+    commands: COMMANDS,
+    doc: 'Least weight of what is logged.',
+  }),
+  logFormat: setting({
+    env: 'WINDLASS_LOG_FORMAT',
+    parse: oneOf('json', 'pretty'),
+    form: '`json` or `pretty`',
+    default: 'json',
+    commands: COMMANDS,
+    doc: 'One JSON object a line, or lines for people (needs the package pino-pretty).',
+  }),
+  redisUrl: secret({
+    env: 'WINDLASS_REDIS_URL',
+    flag: 'redis-url',
+    parse: parseRedisUrl,
+    commands: ['server', 'worker', 'all', 'plan', 'doctor'],
+    required: ['server', 'worker', 'all'],
+    doc: '`redis://`, `rediss://` or, with sentinels, `redis+sentinel://host:port,host:port/master`. No Redis Cluster.',
+  }),
+  redisPassword: secret({
+    env: 'WINDLASS_REDIS_PASSWORD',
+    parse: parseText,
+    commands: ['server', 'worker', 'all', 'plan', 'doctor'],
+    doc: 'Password of Redis, in place of one in its address.',
+  }),
+  redisPrefix: setting({
+    env: 'WINDLASS_REDIS_PREFIX',
+    parse: (text) =>
+      /^[A-Za-z0-9_.-]{1,64}$/.test(text)
+        ? { value: text }
+        : { fault: 'is no prefix, write at most 64 letters, digits, dots, dashes and underscores, without colon' },
+    form: 'text',
+    default: 'windlass',
+    commands: ['server', 'worker', 'all', 'plan', 'doctor'],
+    doc: 'What every key in Redis begins with. Servers and workers that belong together have the same.',
+  }),
+  redisCaFile: optional({
+    env: 'WINDLASS_REDIS_CA_FILE',
+    parse: parseText,
+    form: 'path',
+    commands: ['server', 'worker', 'all', 'plan', 'doctor'],
+    doc: 'PEM file of further certificate authorities for `rediss://`.',
+  }),
+  listen: optional({
+    env: 'WINDLASS_LISTEN',
+    parse: parseListen,
+    form: '`host:port`, or `:port` for all addresses',
+    defaults: { server: '127.0.0.1:8080', worker: '127.0.0.1:0', all: '127.0.0.1:0' },
+    commands: ['forwarder', 'server', 'worker', 'all'],
+    doc: 'Where events, probes, metrics and the dashboard are served. Port 0 lets the OS choose. A forwarder serves probes only if this is set.',
+  }),
+  serverUrl: optional({
+    env: 'WINDLASS_SERVER_URL',
+    parse: parseHttpUrl,
+    form: 'URL',
+    commands: ['forwarder', 'doctor'],
+    required: ['forwarder'],
+    doc: 'Base address of the server that events go to.',
+  }),
+  serverCaFile: optional({
+    env: 'WINDLASS_SERVER_CA_FILE',
+    parse: parseText,
+    form: 'path',
+    commands: ['forwarder', 'doctor'],
+    doc: 'PEM file of further certificate authorities for an `https` server.',
+  }),
+  dashboardUser: setting({
+    env: 'WINDLASS_DASHBOARD_USER',
+    parse: (text) =>
+      /^[^:\s]+$/.test(text) ? { value: text } : { fault: 'is no user name, write one without colon and blanks' },
+    form: 'text',
+    default: 'windlass',
+    commands: SERVING,
+    doc: 'Login of the queue dashboard.',
+  }),
+  dashboardPassword: secret({
+    env: 'WINDLASS_DASHBOARD_PASSWORD',
+    parse: parseText,
+    commands: SERVING,
+    doc: 'Password of the queue dashboard, read at start. Without it there is no dashboard.',
+  }),
+  metricsToken: secret({
+    env: 'WINDLASS_METRICS_TOKEN',
+    parse: parseHeaderText,
+    commands: SERVING,
+    doc: 'Bearer token that `/metrics` and `/v1/backlog` ask for, read at start. Without it they are open.',
+  }),
+  bodyLimitBytes: setting({
+    env: 'WINDLASS_BODY_LIMIT_BYTES',
+    parse: integerBetween(64 * 1024, 256 * 1024 * 1024),
+    form: 'whole number',
+    default: String(8 * 1024 * 1024),
+    commands: SERVING,
+    doc: 'Longest batch of events that is taken.',
+  }),
+  concurrency: setting({
+    env: 'WINDLASS_CONCURRENCY',
+    parse: integerBetween(1, 1000),
+    form: 'whole number',
+    default: '32',
+    commands: WORKING,
+    doc: 'How many objects a worker reconciles at a time, over all clusters.',
+  }),
+  gracePeriod: setting({
+    env: 'WINDLASS_GRACE_PERIOD',
+    parse: durationFrom(0),
+    form: 'duration',
+    default: '25s',
+    commands: WORKING,
+    doc: 'From SIGTERM until runs that still go are handed back. Shorter than the Pod’s termination grace period.',
+  }),
+  resyncPeriod: setting({
+    env: 'WINDLASS_RESYNC_PERIOD',
+    parse: durationFrom(1000),
+    form: 'duration',
+    default: '10m',
+    commands: WORKING,
+    doc: 'How often everything is looked at again without a change.',
+  }),
+  untilIdle: setting({
+    env: 'WINDLASS_UNTIL_IDLE',
+    parse: parseBool,
+    form: '`true` or `false`',
+    default: 'false',
+    commands: ['worker'],
+    doc: 'End when no job is due or running.',
+  }),
+  json: setting({
+    flag: 'json',
+    parse: parseBool,
+    form: '`true` or `false`',
+    default: 'false',
+    commands: ['plan', 'doctor'],
+    doc: 'Print JSON.',
+  }),
+}
+
+export const CLUSTER = {
+  cluster: setting({
+    env: 'WINDLASS_CLUSTER',
+    parse: parseDnsLabel,
+    form: 'DNS label',
+    default: 'default',
+    ofOneCluster: true,
+    commands: COMMANDS,
+    doc: 'Id of the cluster, the same for forwarder, server and worker. In a file of clusters the ids are its keys.',
+  }),
+  kubeconfig: optional({
+    env: 'KUBECONFIG',
+    flag: 'kubeconfig',
+    parse: (text) => {
+      const paths = text.split(':').filter((path) => path !== '')
+      return paths.length > 0 ? { value: paths } : { fault: 'names no file' }
+    },
+    form: 'paths, colons between them',
+    defaultNote: 'in-cluster credentials',
+    ofOneCluster: true,
+    ambient: true,
+    commands: TALKING_TO_KUBERNETES,
+    doc: 'How to reach the cluster.',
+  }),
+  context: optional({
+    env: 'WINDLASS_CONTEXT',
+    parse: parseText,
+    form: 'text',
+    defaultNote: 'the kubeconfig’s current context',
+    ofOneCluster: true,
+    commands: TALKING_TO_KUBERNETES,
+    doc: 'Context of the kubeconfig.',
+  }),
+  master: optional({
+    flag: 'master',
+    parse: parseHttpUrl,
+    form: 'URL',
+    ofOneCluster: true,
+    commands: TALKING_TO_KUBERNETES,
+    doc: 'Address of the API server, in place of the kubeconfig’s.',
+  }),
+  webhookKeys: secret({
+    env: 'WINDLASS_WEBHOOK_KEYS',
+    parse: parseWebhookKeys,
+    ofOneCluster: true,
+    commands: ['forwarder', 'server', 'all', 'doctor'],
+    required: ['forwarder', 'server'],
+    doc: 'Standard Webhooks secrets with commas between, read at start: the first signs, all verify. `all` makes one of its own.',
+  }),
+}
