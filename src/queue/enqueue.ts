@@ -1,0 +1,89 @@
+import { type ErrorKind, permanent, transient, WindlassError } from '../errors.ts'
+import type { ClusterQueues } from './cluster-queue.ts'
+import { addJobs, carryOut, jobData } from './move.ts'
+import { JOB_BYTES, priorityOf } from './names.ts'
+import { whenReady } from './redis.ts'
+import type { Enqueued, Enqueuer, Trigger } from './types.ts'
+
+/** Redis must have taken a batch within this time. */
+const DEADLINE_MS = 1900
+
+/**
+ * The one way into the queue, for events, resync and people alike. First the objects are marked as due, then a job is made to stand for
+ * each, then the standing job is moved to where it runs soon enough: whatever dies in between, a worker's sweep finds what is marked.
+ * `queues` should be on a `producerConnection`, so that a Redis that is away is told at once.
+ */
+export function createEnqueuer(queues: ClusterQueues): Enqueuer {
+  return {
+    async enqueue(cluster, triggers) {
+      if (triggers.length === 0) return []
+      const folded = fold(triggers)
+      for (const trigger of folded) refuseTooBig(cluster, trigger)
+      const to = queues.of(cluster)
+      const work = async (): Promise<Enqueued[]> => {
+        await whenReady(to.redis, DEADLINE_MS)
+        const generations = await to.ledger.raise(folded)
+        const jobIds = await addJobs(to, folded)
+        await carryOut(to, await to.ledger.standing(folded.map(({ key }) => key)))
+        const enqueued = folded.map(({ key }, index) => ({
+          key,
+          jobId: jobIds[index] ?? '',
+          generation: generations[index] ?? 0,
+        }))
+        const byKey = new Map(enqueued.map((one) => [one.key, one]))
+        return triggers.flatMap(({ key }) => byKey.get(key) ?? [])
+      }
+      try {
+        return await within(DEADLINE_MS, work())
+      } catch (error) {
+        if (error instanceof WindlassError && PASSED_ON.has(error.kind)) throw error
+        throw transient(`Redis did not take the jobs of cluster ${cluster}: look at its log, memory and role`, {
+          cause: error,
+        })
+      }
+    },
+  }
+}
+
+const PASSED_ON: ReadonlySet<ErrorKind> = new Set(['transient', 'permanent'])
+
+/** One trigger per object: the last one's words, the most urgent one's priority, the earliest one's time. */
+function fold(triggers: readonly Trigger[]): Trigger[] {
+  const byKey = new Map<string, Trigger>()
+  for (const trigger of triggers) {
+    const before = byKey.get(trigger.key)
+    byKey.set(
+      trigger.key,
+      before === undefined
+        ? trigger
+        : {
+            ...trigger,
+            kind: before.kind,
+            urgency: priorityOf(before) < priorityOf(trigger) ? before.urgency : trigger.urgency,
+            delayMs: Math.min(before.delayMs ?? 0, trigger.delayMs ?? 0),
+          },
+    )
+  }
+  return [...byKey.values()]
+}
+
+function refuseTooBig(cluster: string, trigger: Trigger): void {
+  const bytes = Buffer.byteLength(JSON.stringify(jobData(cluster, trigger)))
+  if (bytes > JOB_BYTES) {
+    throw permanent(
+      `The job for ${trigger.key.slice(0, 200)} has ${bytes} bytes of data, more than the ${JOB_BYTES} that are allowed: jobs name an object and don't carry it`,
+    )
+  }
+}
+
+async function within<T>(timeoutMs: number, work: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(transient(`Redis did not answer within ${timeoutMs} ms`)), timeoutMs)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
