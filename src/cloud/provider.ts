@@ -11,6 +11,11 @@ export interface CloudProvider {
   readonly name: string
   /** True for provider ids in one of this cloud's forms, well-formed or not: whose node it is. */
   owns(providerId: string): boolean
+  /**
+   * Names the credential in use now without saying it: another token, another id. What was seen by one credential is no proof for another.
+   * For a provider id of Robot it is Robot's.
+   */
+  credentialId(providerId: string): string
   /** First contact: one cheap read. Throws `permanent` for a refused credential, `transient` when there was no answer. */
   check(call: Call): Promise<void>
   readonly instances: Instances

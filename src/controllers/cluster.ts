@@ -1,51 +1,11 @@
 import type { CloudProvider, LoadBalancers, Note } from '../cloud/provider.ts'
 import type { FrameworkSettings } from '../config/types.ts'
 import type { NodeProjection, ServiceProjection } from '../events/projection.ts'
-import type { Subject } from '../events/subject.ts'
 import type { KubernetesApi } from '../kubernetes/api.ts'
 import type { EventRecorder } from '../kubernetes/events.ts'
 import type { Enqueuer } from '../queue/types.ts'
-
-/** What Windlass remembers of a Service whose load balancer it made, beside the Service: enough to clean up and to compare. */
-export interface ServiceRecord {
-  namespace: string
-  name: string
-  uid: string
-  /** Of the cloud that has the load balancer. */
-  cloud: string
-  annotations: Record<string, string>
-  /** What the load balancer's targets were made from; see `LoadBalancers.targetsKey`. */
-  targetsKey: string
-}
-
-/** The part of Redis that controllers read and write. All of it is a cache: empty answers cost work, never correctness. */
-export interface ClusterState {
-  nodes: {
-    get(name: string): Promise<NodeProjection | undefined>
-    /** `complete` only after a finished snapshot: without it the API is asked for the list. */
-    all(): Promise<{ complete: boolean; nodes: NodeProjection[] }>
-  }
-  /** The state in which the last good run left an object: an event that shows just this costs no job. */
-  handled: { record(subject: Subject, fingerprint: string): Promise<void> }
-  services: {
-    get(subject: Subject): Promise<ServiceRecord | undefined>
-    all(): Promise<ServiceRecord[]>
-    put(record: ServiceRecord): Promise<void>
-    remove(subject: Subject, uid: string): Promise<void>
-  }
-  sightings: Sightings
-}
-
-/** Evidence for and against the absence of machines (promise 5), shared by all workers. */
-export interface Sightings {
-  /** These machines were there just now; ends their runs of "not found". */
-  seen(providerIds: Iterable<string>): Promise<void>
-  wasSeen(providerId: string): Promise<boolean>
-  /** Notes one more "not found"; answers when the present unbroken run of them began, in unix milliseconds. */
-  notFound(providerId: string): Promise<number>
-  /** Takes one deletion from the budget of these ten minutes, if there is one left. */
-  allowDeletion(nodeCount: number): Promise<boolean>
-}
+import type { ServiceRecord } from '../state/service-record.ts'
+import type { ClusterState } from './state.ts'
 
 /** Everything that the controllers of one cluster work with. */
 export interface Cluster {

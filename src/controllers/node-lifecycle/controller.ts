@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import type { CloudProvider } from '../../cloud/provider.ts'
 import { messageOf } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeTaints } from '../../kubernetes/patches.ts'
@@ -38,7 +39,7 @@ export async function reconcileLifecycle(
   recordNotes(cluster, nodeObject(node), lookup.notes)
   if (lookup.kind === 'ambiguous') return again
   if (lookup.kind === 'not-found') return await missing(cluster, node, node.providerId, lookup.searched, call)
-  await cluster.state.sightings.seen([node.providerId])
+  await cluster.state.sightings.seen([node.providerId], lookup.cloud.credentialId(node.providerId))
   if (!hasShutdownTaint(node) && (await lookup.cloud.instances.isOff(lookup.instance, call)))
     await setShutdownTaint(cluster, node, true, call)
   return again
@@ -52,27 +53,29 @@ async function missing(
   call: Call,
 ): Promise<ReconcileResult> {
   const { nodeMonitorPeriodMs: monitorPeriodMs } = cluster.framework
-  const firstNotFoundMs = await cluster.state.sightings.notFound(providerId)
-  const sighted = await cluster.state.sightings.wasSeen(providerId)
-  const others = sighted ? undefined : await seesOthers(cluster, node, call)
+  const { firstAtMs: firstNotFoundMs } = await cluster.state.sightings.notFound(providerId)
+  const cloud = cluster.clouds.find((one) => one.owns(providerId))
+  const sighting = await cluster.state.sightings.lastSeen(providerId)
+  const sighted = sighting !== undefined && sighting.credentialId === cloud?.credentialId(providerId)
   const verdict = decideDeletion({
     nowMs: cluster.nowMs(),
     nodeCreatedMs: Date.parse(node.creationTimestamp),
     firstNotFoundMs,
     monitorPeriodMs,
     sighted,
-    seesOthers: others ?? false,
+    seesOthers: !sighted && cloud !== undefined && (await seesOthers(cluster, cloud, node, call)),
   })
   const log = call.log.child({ object: `Node/${node.name}`, providerId })
   if (verdict.kind === 'wait') return { requeueAfterMs: Math.max(verdict.forMs, monitorPeriodMs) }
   if (verdict.kind === 'hold') return hold(cluster, node, `${searched}, but ${verdict.why}`)
   const nodes = await cluster.state.nodes.all()
   const nodeCount = nodes.complete ? nodes.nodes.length : (await readFreshNodes(cluster, call)).length
-  if (!(await cluster.state.sightings.allowDeletion(nodeCount)))
+  const { allowed, used, limit } = await cluster.state.allowDeletion(node.uid, nodeCount)
+  if (!allowed)
     return hold(
       cluster,
       node,
-      'too many nodes of this cluster went missing within ten minutes. If that is right, delete the Node yourself; otherwise look at the cloud project and its token',
+      `${used} nodes of this cluster were deleted within ten minutes, and ${limit} are the limit. If the machines are gone for good, delete the Node yourself; otherwise look at the cloud project and its token`,
     )
   return await deleteNode(cluster, node, call, log)
 }
@@ -119,9 +122,7 @@ function hold(cluster: Cluster, node: NodeProjection, why: string): ReconcileRes
 }
 
 /** The witness of promise 5: does this credential see any other machine of this cluster, now? */
-async function seesOthers(cluster: Cluster, node: NodeProjection, call: Call): Promise<boolean> {
-  const cloud = cluster.clouds.find(({ owns }) => node.providerId !== undefined && owns(node.providerId))
-  if (!cloud) return false
+async function seesOthers(cluster: Cluster, cloud: CloudProvider, node: NodeProjection, call: Call): Promise<boolean> {
   const visible = await cloud.instances.listProviderIds(call, { fresh: true })
   const nodes = await readFreshNodes(cluster, call)
   return nodes.some(({ providerId }) => providerId && providerId !== node.providerId && visible.has(providerId))

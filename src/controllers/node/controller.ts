@@ -20,10 +20,11 @@ export type NodeOutcome = { node: NodeProjection; lookup: Exclude<MachineLookup,
  * resourceVersion, and a conflict reads it anew and decides again.
  */
 export async function reconcileNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
+  const token = await cluster.state.handled.begin(subjectOf({ kind: 'Node', name: node.name }))
   let present: NodeProjection | undefined = node
   for (let tries = 1; present; tries++) {
     try {
-      return await reconcileOnce(cluster, present, call)
+      return await reconcileOnce(cluster, present, token, call)
     } catch (error) {
       if (!isConflict(error) || tries === CONFLICT_TRIES) throw error
       present = await readFreshNode(cluster, node.name, call)
@@ -32,7 +33,7 @@ export async function reconcileNode(cluster: Cluster, node: NodeProjection, call
   return undefined
 }
 
-async function reconcileOnce(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
+async function reconcileOnce(cluster: Cluster, node: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
   if (node.deleting) return undefined
   const lookup = await findMachine(cluster.clouds, node, call)
   if (lookup.kind === 'foreign') return undefined
@@ -41,12 +42,13 @@ async function reconcileOnce(cluster: Cluster, node: NodeProjection, call: Call)
     if (isUninitialised(node)) throw reportMissing(cluster, node, lookup)
     return { node: (await apply(cluster, node, planLabels(node), call)) ?? node, lookup }
   }
-  await cluster.state.sightings.seen([lookup.instance.providerId])
+  const { providerId } = lookup.instance
+  await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId))
   const plan = planNode(node, lookup.instance)
   if ('fault' in plan) throw reportProvidedIp(cluster, node, plan.fault)
   const after = await apply(cluster, node, plan.changes, call)
   if (!after) return undefined
-  await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), fingerprint(after))
+  await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
   return { node: after, lookup }
 }
 
@@ -87,7 +89,7 @@ function patchOf(change: NodeChange, { uid, resourceVersion }: NodeProjection) {
     case 'set-labels':
       return nodeLabels({ labels: change.labels, uid, resourceVersion })
     case 'set-addresses':
-      return nodeAddresses({ addresses: change.addresses, replaces: change.replaces, uid, resourceVersion })
+      return nodeAddresses({ addresses: change.addresses, uid, resourceVersion })
   }
 }
 

@@ -17,7 +17,7 @@ export type NodeChange =
       taints: Taint[]
     }
   | { kind: 'set-labels'; summary: string; labels: Record<string, string> }
-  | { kind: 'set-addresses'; summary: string; addresses: NodeAddress[]; replaces: boolean }
+  | { kind: 'set-addresses'; summary: string; addresses: NodeAddress[] }
 
 export type NodePlan = { changes: NodeChange[] } | { fault: string }
 
@@ -52,7 +52,5 @@ export function planLabels(node: NodeProjection): NodeChange[] {
 function planAddresses(node: NodeProjection, addresses: NodeAddress[]): NodeChange[] {
   if (sameAddresses(node.addresses, addresses)) return []
   const listed = addresses.map(({ type, address }) => `${type} ${address}`).join(', ')
-  return [
-    { kind: 'set-addresses', summary: `list addresses ${listed}`, addresses, replaces: node.addresses.length > 0 },
-  ]
+  return [{ kind: 'set-addresses', summary: `list addresses ${listed}`, addresses }]
 }

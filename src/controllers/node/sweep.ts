@@ -14,7 +14,7 @@ const AT_A_TIME = 50
 export async function sweepAddresses(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const { nodes } = await readNodes(cluster, call)
   const initialised = nodes.filter((node) => !isUninitialised(node) && !node.deleting)
-  const seen: string[] = []
+  const seen = new Map<string, string[]>()
   const triggers: Trigger[] = []
   for (let i = 0; i < initialised.length; i += AT_A_TIME) {
     const part = initialised.slice(i, i + AT_A_TIME)
@@ -23,14 +23,15 @@ export async function sweepAddresses(cluster: Cluster, { call }: ReconcileReques
       const node = part[j]
       // What failed or is missing is the business of the node's own runs.
       if (!node || answer.status === 'rejected' || answer.value.kind !== 'found') continue
-      const { instance } = answer.value
-      seen.push(instance.providerId)
+      const { cloud, instance } = answer.value
+      const credentialId = cloud.credentialId(instance.providerId)
+      seen.set(credentialId, [...(seen.get(credentialId) ?? []), instance.providerId])
       const plan = planNode(node, instance)
       if ('changes' in plan && plan.changes.length > 0)
         triggers.push({ kind: 'node', key: `Node/${node.name}`, cause: 'addresses', urgency: 'background' })
     }
   }
-  await cluster.state.sightings.seen(seen)
+  for (const [credentialId, providerIds] of seen) await cluster.state.sightings.seen(providerIds, credentialId)
   if (triggers.length > 0) await cluster.enqueuer.enqueue(cluster.id, triggers)
   call.log.debug({ nodes: initialised.length, changed: triggers.length }, 'compared the addresses of all nodes')
   return { requeueAfterMs: cluster.framework.nodeStatusUpdateFrequencyMs }

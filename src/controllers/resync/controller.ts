@@ -15,18 +15,15 @@ export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest)
   const nodes = (await cluster.kubernetes.list(NODES, {}, call)).items
   const wanted = services.filter((service) => wantsLoadBalancer(service) || needsCleanup(service))
   const known = await cluster.state.services.all()
-  const uids = new Set(services.map(({ uid }) => uid))
+  const uids = new Set(wanted.map(({ uid }) => uid))
   const again = { cause: 'resync', urgency: 'background' } as const
   const triggers: Trigger[] = [
     ...wanted.map(
       (service): Trigger => ({ kind: 'service', key: subjectOf({ kind: 'Service', ...service }), ...again }),
     ),
-    ...known
-      .filter((record) => !uids.has(record.uid) || !wanted.some(({ uid }) => uid === record.uid))
-      .map((record): Trigger => {
-        const key = subjectOf({ kind: 'Service', ...record })
-        return { kind: 'service', key, uid: record.uid, ...again }
-      }),
+    ...[...known]
+      .filter(([, { uid }]) => !uids.has(uid))
+      .map(([name, { uid }]): Trigger => ({ kind: 'service', key: `Service/${name}`, uid, ...again })),
     ...nodes.map(({ metadata }): Trigger => ({ kind: 'node', key: `Node/${metadata.name}`, ...again })),
     { kind: 'route', key: 'Cluster/routes', ...again },
   ]

@@ -1,6 +1,7 @@
 import type { Call } from '../../call.ts'
 import { kindOf, messageOf, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
+import { nodeCondition } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNodes } from '../nodes.ts'
@@ -62,10 +63,5 @@ async function setNetworkCondition(
   const now = new Date(cluster.nowMs()).toISOString()
   const condition = { type: 'NetworkUnavailable', ...wanted, lastHeartbeatTime: now, lastTransitionTime: now }
   // Conditions merge by their type, and this one has no other writer: no precondition.
-  await cluster.kubernetes.patch(
-    NODES,
-    { name: node.name },
-    { type: 'strategic', subresource: 'status', body: { status: { conditions: [condition] } } },
-    call,
-  )
+  await cluster.kubernetes.patch(NODES, { name: node.name }, nodeCondition(node, condition), call)
 }

@@ -5,7 +5,8 @@ import { fingerprint, type NodeProjection, projectService, type ServiceProjectio
 import { parseSubject, subjectOf } from '../../events/subject.ts'
 import { addFinalizer, loadBalancerStatus, removeFinalizer } from '../../kubernetes/patches.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
-import { type Cluster, COMPONENT, loadBalancersOf, recordNotes, type ServiceRecord, serviceObject } from '../cluster.ts'
+import type { ServiceRecord } from '../../state/service-record.ts'
+import { type Cluster, COMPONENT, loadBalancersOf, recordNotes, serviceObject } from '../cluster.ts'
 import { readFreshNodes, readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { eligibleNodes } from './eligible.ts'
@@ -20,8 +21,8 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   const ref = parseSubject(request.key)
   if (ref?.kind !== 'Service') return {}
   const { call } = request
-  const subject = subjectOf(ref)
-  const record = await cluster.state.services.get(subject)
+  const token = await cluster.state.handled.begin(subjectOf(ref))
+  const record = await cluster.state.services.get(recordName(ref))
   const clouds = loadBalancersOf(cluster, record)
   if (!clouds) return {}
   const { loadBalancers } = clouds
@@ -33,11 +34,11 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   if (formerUid !== undefined) {
     const former = { ...ref, uid: formerUid, annotations: record?.uid === formerUid ? record.annotations : {} }
     await deleteLoadBalancer(cluster, loadBalancers, former, call)
-    await cluster.state.services.remove(subject, formerUid)
+    await cluster.state.services.remove(recordName(ref))
   }
   if (!service) return {}
   const current = record?.uid === service.uid ? record : undefined
-  if (wantsLoadBalancer(service)) return await ensure(cluster, clouds, service, current, request)
+  if (wantsLoadBalancer(service)) return await ensure(cluster, clouds, service, { record: current, token }, request)
   if (needsCleanup(service) || (current && !service.deleting))
     return await cleanUp(cluster, loadBalancers, service, call)
   return {}
@@ -47,7 +48,7 @@ async function ensure(
   cluster: Cluster,
   { cloud, loadBalancers }: { cloud: string; loadBalancers: LoadBalancers },
   seen: ServiceProjection,
-  record: ServiceRecord | undefined,
+  { record, token }: { record: ServiceRecord | undefined; token: string },
   { call, cause }: ReconcileRequest,
 ): Promise<ReconcileResult> {
   const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
@@ -67,8 +68,8 @@ async function ensure(
     if (applied.faults.length > 0) throw combined(applied.faults)
     const { namespace, name, uid, annotations } = service
     const targetsKey = loadBalancers.targetsKey(service, nodes)
-    await cluster.state.services.put({ namespace, name, uid, cloud, annotations, targetsKey })
-    await cluster.state.handled.record(subjectOf({ kind: 'Service', namespace, name }), fingerprint(after))
+    await cluster.state.services.put(recordName(service), { uid, cloud, annotations, targetsKey })
+    await cluster.state.handled.record(subjectOf({ kind: 'Service', namespace, name }), token, fingerprint(after))
     const news = plan.changes.length > 0 || after.resourceVersion !== seen.resourceVersion
     if (record && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
     else if (news || !record) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
@@ -132,7 +133,7 @@ async function cleanUp(
     if (!service.deleting) await writeStatus(cluster, service, [], call)
     if (service.finalizers.includes(CLEANUP_FINALIZER))
       await cluster.kubernetes.patch(SERVICES, service, removeFinalizer(service, CLEANUP_FINALIZER), call)
-    await cluster.state.services.remove(subjectOf({ kind: 'Service', ...service }), service.uid)
+    await cluster.state.services.remove(recordName(service))
     return {}
   } catch (error) {
     if (isReportable(error))
@@ -168,6 +169,8 @@ async function deleteLoadBalancer(
   recordNotes(cluster, serviceObject(service), notes)
   event('DeletedLoadBalancer', 'The load balancer is gone')
 }
+
+const recordName = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`
 
 const summaryOf = (plan: LoadBalancerPlan) => plan.changes.map(({ summary }) => summary).join('; ')
 

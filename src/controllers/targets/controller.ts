@@ -1,5 +1,4 @@
 import { kindOf } from '../../errors.ts'
-import { subjectOf } from '../../events/subject.ts'
 import type { Trigger } from '../../queue/types.ts'
 import { type Cluster, loadBalancersOf } from '../cluster.ts'
 import { readNodes } from '../nodes.ts'
@@ -9,16 +8,17 @@ import { eligibleNodes } from '../service/eligible.ts'
 /** The node set changed: asks for a run of just those Services whose targets change with it. Costs no cloud call. */
 export async function reconcileTargets(cluster: Cluster, request: ReconcileRequest): Promise<ReconcileResult> {
   const records = await cluster.state.services.all()
-  if (records.length === 0) return {}
+  if (records.size === 0) return {}
   const nodes = eligibleNodes((await readNodes(cluster, request.call)).nodes)
-  const triggers = records.flatMap((record): Trigger[] => {
+  const triggers = [...records].flatMap(([fullName, record]): Trigger[] => {
     const loadBalancers = loadBalancersOf(cluster, record)?.loadBalancers
-    if (!loadBalancers || currentKey(loadBalancers.targetsKey.bind(loadBalancers, record, nodes)) === record.targetsKey)
-      return []
-    return [{ kind: 'service', key: subjectOf({ kind: 'Service', ...record }), cause: 'targets', urgency: 'user' }]
+    const [namespace = '', name = ''] = fullName.split('/')
+    const service = { namespace, name, annotations: record.annotations }
+    if (!loadBalancers || currentKey(() => loadBalancers.targetsKey(service, nodes)) === record.targetsKey) return []
+    return [{ kind: 'service', key: `Service/${fullName}`, cause: 'targets', urgency: 'user' }]
   })
   if (triggers.length > 0) await cluster.enqueuer.enqueue(cluster.id, triggers)
-  request.call.log.info({ services: records.length, changed: triggers.length }, 'compared the targets of all services')
+  request.call.log.info({ services: records.size, changed: triggers.length }, 'compared the targets of all services')
   return {}
 }
 

@@ -53,7 +53,7 @@ t.test('a new node gets provider id, labels and the taint off in one write, then
       },
       taints: [other],
     },
-    { kind: 'set-addresses', addresses: machine.addresses, replaces: false },
+    { kind: 'set-addresses', addresses: machine.addresses },
   ])
 })
 
@@ -100,7 +100,7 @@ t.test('the beta label is the truth of an initialised node, a missing one ends t
 
 t.test('the order of addresses counts', async (t) => {
   const addresses = [...machine.addresses].reverse()
-  t.match(changesOf({ ...fresh, taints: [], addresses }), [{ kind: 'set-addresses', replaces: true }])
+  t.match(changesOf({ ...fresh, taints: [], addresses }), [{ kind: 'set-addresses', addresses: machine.addresses }])
 })
 
 t.test('no addresses from the cloud leave those of the node', async (t) => {

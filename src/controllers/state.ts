@@ -1,0 +1,57 @@
+import type { NodeProjection } from '../events/projection.ts'
+import type { Subject } from '../events/subject.ts'
+import type { DeletionVerdict } from '../state/deletion-budget.ts'
+import type { ServiceRecord } from '../state/service-record.ts'
+import type { Absence, Sighting } from '../state/sightings.ts'
+import type { Stores } from '../state/stores.ts'
+
+/** The part of Redis that the controllers of one cluster read and write. All of it is a cache: empty answers cost work, never correctness. */
+export interface ClusterState {
+  nodes: {
+    get(name: string): Promise<NodeProjection | undefined>
+    /** `complete` only after a finished snapshot: without it the API is asked for the list. */
+    all(): Promise<{ complete: boolean; nodes: NodeProjection[] }>
+  }
+  /** The state in which the last good run left an object: an event that shows just this costs no job. */
+  handled: {
+    /** Before the object is observed. */
+    begin(subject: Subject): Promise<string>
+    record(subject: Subject, token: string, fingerprint: string): Promise<void>
+  }
+  services: {
+    /** `name` is `namespace/name`. */
+    get(name: string): Promise<ServiceRecord | undefined>
+    all(): Promise<ReadonlyMap<string, ServiceRecord>>
+    put(name: string, record: ServiceRecord): Promise<void>
+    remove(name: string): Promise<void>
+  }
+  sightings: {
+    seen(providerIds: readonly string[], credentialId: string): Promise<void>
+    lastSeen(providerId: string): Promise<Sighting | undefined>
+    notFound(providerId: string): Promise<Absence>
+  }
+  allowDeletion(nodeUid: string, nodeCount: number): Promise<DeletionVerdict>
+}
+
+export function clusterState(stores: Stores, cluster: string, nowMs: () => number): ClusterState {
+  const { nodes, handled, serviceRecords, sightings, deletions } = stores
+  return {
+    nodes: { get: (name) => nodes.get(cluster, name), all: () => nodes.all(cluster) },
+    handled: {
+      begin: (subject) => handled.begin(cluster, subject),
+      record: async (subject, token, fingerprint) => void (await handled.record(cluster, subject, token, fingerprint)),
+    },
+    services: {
+      get: (name) => serviceRecords.get(cluster, name),
+      all: () => serviceRecords.all(cluster),
+      put: (name, record) => serviceRecords.put(cluster, name, record),
+      remove: (name) => serviceRecords.remove(cluster, name),
+    },
+    sightings: {
+      seen: (providerIds, credentialId) => sightings.seen(cluster, providerIds, credentialId, nowMs()),
+      lastSeen: (providerId) => sightings.lastSeen(cluster, providerId),
+      notFound: (providerId) => sightings.notFound(cluster, providerId, nowMs()),
+    },
+    allowDeletion: (nodeUid, nodeCount) => deletions.allow(cluster, nodeUid, nodeCount, nowMs()),
+  }
+}
