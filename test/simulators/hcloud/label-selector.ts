@@ -1,7 +1,7 @@
 export type Selector = (labels: Record<string, string>) => boolean
 
-const key = String.raw`[A-Za-z0-9]([A-Za-z0-9./_-]*[A-Za-z0-9])?`
-const value = String.raw`[A-Za-z0-9]?[A-Za-z0-9._-]*`
+const key = '[A-Za-z0-9]([A-Za-z0-9./_-]*[A-Za-z0-9])?'
+const value = '[A-Za-z0-9]?[A-Za-z0-9._-]*'
 const equality = new RegExp(`^(?<key>${key})\\s*(?<operator>==|=|!=)\\s*(?<value>${value})$`)
 const membership = new RegExp(`^(?<key>${key})\\s+(?<operator>in|notin)\\s*\\((?<values>[^()]*)\\)$`)
 const presence = new RegExp(`^(?<operator>!?)(?<key>${key})$`)

@@ -92,7 +92,12 @@ export const id: Check = integer(1, Number.MAX_SAFE_INTEGER)
 
 export const port: Check = integer(1, 65_535)
 
-export const name: Check = text({ min: 1, max: 128, pattern: /^\S(.*\S)?$/, says: 'must not begin or end with a space' })
+export const name: Check = text({
+  min: 1,
+  max: 128,
+  pattern: /^\S(.*\S)?$/,
+  says: 'must not begin or end with a space',
+})
 
 export const hostName: Check = text({
   max: 253,

@@ -1,5 +1,5 @@
-import type { Cloud } from './cloud.ts'
 import { isPrivateAddress } from './cidr.ts'
+import type { Cloud } from './cloud.ts'
 import { parseSelector } from './label-selector.ts'
 import type { LoadBalancer, Server } from './model.ts'
 

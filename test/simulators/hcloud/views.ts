@@ -1,5 +1,5 @@
-import type { Cloud } from './cloud.ts'
 import { ipv4Number, ipv4Text, parseRange } from './cidr.ts'
+import type { Cloud } from './cloud.ts'
 import { parseSelector } from './label-selector.ts'
 import type { Certificate, LoadBalancer, Network, RobotServer, Server, Service, Target } from './model.ts'
 
