@@ -38,7 +38,7 @@ t.test('another redis process begins a new epoch', async (t) => {
 t.test('a lost marker is enough, and so is another run id', async (t) => {
   const { stores, redis } = await storesFor(t)
   const first = await stores.epochs.current()
-  await redis.del('w:state:v1:epoch:marker')
+  await redis.del('{w}:v1:global:epoch:marker')
   t.not((await stores.epochs.current()).id, first.id)
   t.match(first.id, /^[0-9a-f]{40}\.[0-9a-f-]{36}$/)
 })

@@ -58,7 +58,7 @@ t.test('forgetting one leaves the others', async (t) => {
 
 t.test(
   'whatever happens in whatever order: a state is handled only if nothing else was seen since the run began',
-  async (t) => {
+  async () => {
     type Step = { kind: 'event' | 'begin' | 'record'; state: string }
     const step: fc.Arbitrary<Step> = fc.record({
       kind: fc.constantFrom('event', 'begin', 'record'),

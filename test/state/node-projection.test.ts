@@ -99,7 +99,7 @@ t.test('a late event does not raise the dead', async (t) => {
   t.equal((await putOne(c, 'a', 7)).outcome, 'stale')
   t.equal(await nodes.get(c, 'a'), undefined)
   t.equal((await putOne(c, 'a', 8, { uid: 'next' })).outcome, 'changed')
-  const [[, tombstone]] = [await redis.scan(0, 'MATCH', `*{${c}}*tombstone*`, 'COUNT', 1000)]
+  const [[, tombstone]] = [await redis.scan(0, 'MATCH', `*:${c}:*tombstone*`, 'COUNT', 1000)]
   t.same(tombstone, [], 'the tombstone went with the successor')
 })
 
@@ -107,7 +107,7 @@ t.test('a deletion that comes before the last change also holds', async (t) => {
   const c = fresh()
   t.equal(await nodes.remove(c, 'a', 'uid-a', '7'), 'unknown')
   t.equal((await putOne(c, 'a', 6)).outcome, 'stale')
-  const key = (await redis.keys(`*{${c}}*tombstone*`))[0]!
+  const key = (await redis.keys(`*:${c}:*tombstone*`))[0]!
   const seconds = await redis.ttl(key)
   t.ok(seconds > 3500 && seconds <= 3600, 'for an hour')
 })

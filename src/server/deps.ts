@@ -1,0 +1,31 @@
+import type { Queue } from 'bullmq'
+import type { Logger } from 'pino'
+import type { Backlog, Enqueuer } from '../queue/types.ts'
+import type { Stores } from '../state/stores.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+export interface ServedCluster {
+  /** Standard Webhooks secrets; any of them verifies. */
+  webhookKeys: readonly string[]
+  /** Pod routes are kept for this cluster, so node changes that concern them are worth a job. */
+  routes: boolean
+}
+
+/** All that the server needs; it opens nothing by itself. */
+export interface ServerDeps {
+  clusters: ReadonlyMap<string, ServedCluster>
+  enqueuer: Enqueuer
+  stores: Stores
+  /** Makes sure that the job schedulers of all clusters exist: Redis may have lost them. */
+  assertSchedules(): Promise<void>
+  backlog(cluster: string): Promise<Backlog>
+  metrics: Metrics
+  log: Logger
+  bodyLimitBytes: number
+  /** Bearer token for `/metrics` and `/v1/backlog`; open if absent. */
+  metricsToken?: string
+  /** Not served if absent. */
+  dashboard?: { user: string; password: string; queues: readonly Queue[] }
+  /** Unix time in milliseconds. */
+  now?: () => number
+}

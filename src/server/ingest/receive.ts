@@ -1,0 +1,108 @@
+import { performance } from 'node:perf_hooks'
+import { transient, WindlassError } from '../../errors.ts'
+import type { WindlassEvent } from '../../events/types.ts'
+import type { Enqueued, Trigger } from '../../queue/types.ts'
+import type { ServedCluster, ServerDeps } from '../deps.ts'
+import type { EpochKeeper } from './epoch-keeper.ts'
+import { type Observed, observe } from './observe.ts'
+import { triggersFor } from './triggers.ts'
+
+export interface Receipt {
+  /** Epoch of the Redis that holds what the batch asked for. */
+  epoch: string
+}
+
+/**
+ * Takes a verified and valid batch: resolves only when Redis holds all that it asks for, and then for good, since a batch that comes again
+ * does nothing. Whatever fails in between is repaired by the same batch coming again, or by the outbox if it does not.
+ */
+export async function receive(
+  deps: ServerDeps,
+  epochs: EpochKeeper,
+  batch: { cluster: string; webhookId: string; events: readonly WindlassEvent[] },
+): Promise<Receipt> {
+  try {
+    return await take(deps, epochs, batch)
+  } catch (error) {
+    if (error instanceof WindlassError) throw error
+    throw transient('Redis could not take the events: check that it runs, is not full and is not read-only', {
+      cause: error,
+    })
+  }
+}
+
+async function take(
+  deps: ServerDeps,
+  epochs: EpochKeeper,
+  { cluster, webhookId, events }: { cluster: string; webhookId: string; events: readonly WindlassEvent[] },
+): Promise<Receipt> {
+  const { stores, enqueuer } = deps
+  const begun = performance.now()
+  const { id: epoch } = await epochs.current()
+  if (await stores.webhookIds.isKnown(cluster, webhookId)) {
+    deps.log.info({ cluster, webhookId, events: events.length }, 'a batch came again')
+    return { epoch }
+  }
+  const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId })
+  const pending = await stores.outbox.read(cluster)
+  const triggers = triggersFor(observed.seen, pending, deps.clusters.get(cluster) ?? NO_ROUTES)
+  const enqueued = triggers.length === 0 ? [] : await enqueuer.enqueue(cluster, triggers)
+  await stores.outbox.clear(cluster, pending)
+  await stores.webhookIds.remember(cluster, webhookId)
+  count(deps, cluster, events, observed, triggers)
+  tell(deps, { cluster, webhookId, begun }, events, observed, enqueued)
+  return { epoch }
+}
+
+const NO_ROUTES: Pick<ServedCluster, 'routes'> = { routes: false }
+
+function count(
+  { metrics }: ServerDeps,
+  cluster: string,
+  events: readonly WindlassEvent[],
+  { seen, snapshots }: Observed,
+  triggers: readonly Trigger[],
+): void {
+  for (const { type } of events) metrics.increment('windlass_events_received_total', 1, { cluster, type })
+  for (const { verdict } of seen) {
+    if (verdict === 'handled') metrics.increment('windlass_events_handled_total', 1, { cluster })
+    if (verdict === 'stale') metrics.increment('windlass_events_stale_total', 1, { cluster })
+  }
+  for (const { kind, complete } of snapshots)
+    metrics.increment('windlass_snapshots_total', 1, { cluster, kind, result: complete ? 'complete' : 'incomplete' })
+  for (const { kind, urgency } of triggers) metrics.increment('windlass_triggers_total', 1, { cluster, kind, urgency })
+}
+
+/** One line per batch, and one per object that changed, so that the way of one Service can be followed. */
+function tell(
+  { log }: ServerDeps,
+  batch: { cluster: string; webhookId: string; begun: number },
+  events: readonly WindlassEvent[],
+  { seen, deleted, snapshots }: Observed,
+  enqueued: readonly Enqueued[],
+): void {
+  const { cluster, webhookId } = batch
+  const jobs = new Map(enqueued.map(({ key, jobId }) => [key, jobId]))
+  for (const { event, verdict } of seen) {
+    if (event.snapshot !== undefined) continue
+    const traceId = event.traceparent?.split('-')[1]
+    const { id: eventId, subject } = event
+    log.info({ cluster, eventId, traceId, subject, verdict, jobId: jobs.get(subject) }, 'an object changed')
+  }
+  for (const snapshot of snapshots) log.info({ cluster, ...snapshot }, 'a snapshot ended')
+  const of = (verdict: string) => seen.filter((one) => one.verdict === verdict).length
+  const level = events.length === 0 && enqueued.length === 0 ? 'debug' : 'info'
+  log[level](
+    {
+      cluster,
+      webhookId,
+      events: events.length,
+      deleted,
+      stale: of('stale'),
+      handled: of('handled'),
+      jobs: enqueued.length,
+      durationMs: Math.round(performance.now() - batch.begun),
+    },
+    'a batch was accepted',
+  )
+}

@@ -1,0 +1,36 @@
+import type { FastifyError, FastifyInstance } from 'fastify'
+import { messageOf, WindlassError } from '../../errors.ts'
+import { BATCH_CONTENT_TYPE } from '../../events/types.ts'
+
+/** Seconds after which it is worth asking again when Redis could not be used. */
+const RETRY_AFTER_S = 2
+
+/** Every error is answered as `{ message }`, a sentence that says what to do. What is not the client's fault is logged. */
+export function answerErrors(app: FastifyInstance): void {
+  app.setErrorHandler((error: FastifyError | WindlassError, request, reply) => {
+    if (error instanceof WindlassError) {
+      request.log.warn(
+        { path: request.routeOptions.url, reason: messageOf(error) },
+        'a request could not be served now',
+      )
+      const seconds = error.retryAtMs === undefined ? RETRY_AFTER_S : Math.ceil((error.retryAtMs - Date.now()) / 1000)
+      return reply.code(503).header('retry-after', Math.max(1, seconds)).send({ message: error.message })
+    }
+    const status = error.statusCode ?? 500
+    if (status >= 500 && status !== 503) {
+      request.log.error({ path: request.routeOptions.url, err: error }, 'a request failed')
+      return reply.code(500).send({ message: 'The server failed; its log says more' })
+    }
+    return reply.code(status).send({ message: sentence(error, request.routeOptions.bodyLimit) })
+  })
+  app.setNotFoundHandler((_request, reply) =>
+    reply.code(404).send({ message: 'Nothing is served here: /openapi.json lists what is' }),
+  )
+}
+
+function sentence({ code, message }: FastifyError, bodyLimit: number | undefined): string {
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    return `The body is larger than ${bodyLimit} bytes: send fewer events at once`
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return `The content type must be ${BATCH_CONTENT_TYPE}`
+  return message
+}
