@@ -28,6 +28,12 @@ interface Facts {
   onlyWith?: string
   /** Tells clusters apart: refused as variable or flag beside a file of clusters. */
   ofOneCluster?: boolean
+  /** What joins the items of a list in a file. A comma if absent. */
+  separator?: string
+  /** A flag given several times adds up; else the last counts. */
+  repeats?: boolean
+  /** A flag of the framework: accepted by commands that have no use for it too, so that arguments can be shared. */
+  shared?: boolean
   /** Other programs set and read this variable too: no fault if it is there for nothing. */
   ambient?: boolean
   commands: readonly Command[]

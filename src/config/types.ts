@@ -9,7 +9,7 @@ export interface Settings {
 }
 
 export interface RedisSettings {
-  /** `redis://`, `rediss://`, or `redis+sentinel://host:port,host:port/master` and `rediss+sentinel://…`. */
+  /** Empty for a command that does not need it. `redis://`, `rediss://`, or `redis+sentinel://host:port,host:port/master` and `rediss+sentinel://…`. */
   url: string
   /** Before every key of ours, without trailing colon. */
   prefix: string
@@ -27,9 +27,11 @@ export interface ServerSettings {
 }
 
 export interface ForwarderSettings {
-  /** Base URL of the server. */
+  /** Base URL of the server, without trailing slash. Empty for a command that does not need it: `all` knows it once it listens. */
   serverUrl: string
   caFile?: string
+  /** Where the forwarder answers probes; it does not if absent. */
+  listen?: { host: string; port: number }
 }
 
 export interface WorkerSettings {
@@ -47,7 +49,7 @@ export interface ClusterSettings {
   /** DNS label. `default` when there is only one and nobody named it. */
   id: string
   kubernetes: KubernetesSettings
-  /** Standard Webhooks secrets (`whsec_…` or base64); the first signs, all verify. */
+  /** Standard Webhooks secrets (`whsec_…` or base64); the first signs, all verify. Empty for `all` when none is set, and where none is needed. */
   webhookKeys: string[]
   framework: FrameworkSettings
   clouds: { hcloud?: HcloudSettings; cherry?: CherrySettings }
@@ -130,6 +132,7 @@ export interface RobotSettings {
 export interface CherrySettings {
   apiKey: Secret
   projectId: number
+  /** Version path included, no trailing slash. */
   apiUrl: string
   region?: string
   loadBalancer?: string
@@ -151,5 +154,8 @@ export interface CherrySettings {
 export interface Secret {
   /** Name of the setting, for messages. */
   readonly name: string
+  /** What is wrong with its file now, while the last good value is still in use. */
+  readonly fault?: string
+  /** Costs a look at the file at most once a second. */
   read(): string
 }

@@ -27,6 +27,7 @@ export const CHERRY = {
   cloudConfig: optional({
     env: 'CHERRY_CLOUD_CONFIG',
     flag: 'cloud-config',
+    shared: true,
     parse: parseText,
     form: 'path',
     ofOneCluster: true,

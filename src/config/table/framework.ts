@@ -10,7 +10,9 @@ const CLOUDS: readonly CloudName[] = ['hcloud', 'cherryservers']
 
 export const FRAMEWORK = {
   cloudProvider: setting({
+    shared: true,
     flag: 'cloud-provider',
+    ofOneCluster: true,
     parse: parseClouds,
     form: '`hcloud`, `cherryservers` or both',
     default: '',
@@ -19,7 +21,9 @@ export const FRAMEWORK = {
     doc: 'Clouds that must be there: without credentials for them the start fails.',
   }),
   controllers: setting({
+    shared: true,
     flag: 'controllers',
+    repeats: true,
     parse: parseControllers,
     form: 'list of `*`, `name` and `-name`',
     default: '*',
@@ -27,6 +31,7 @@ export const FRAMEWORK = {
     doc: 'Which controllers run: `cloud-node-controller`, `cloud-node-lifecycle-controller`, `service-lb-controller`, `node-route-controller`, or short `cloud-node`, `cloud-node-lifecycle`, `service`, `route`.',
   }),
   clusterName: setting({
+    shared: true,
     flag: 'cluster-name',
     parse: parseText,
     form: 'text',
@@ -35,6 +40,7 @@ export const FRAMEWORK = {
     doc: 'Name of the cluster towards clouds that ask for one.',
   }),
   clusterCidr: optional({
+    shared: true,
     flag: 'cluster-cidr',
     parse: parseClusterCidrs,
     form: 'CIDR, or one of IPv4 and one of IPv6',
@@ -42,6 +48,7 @@ export const FRAMEWORK = {
     doc: 'Where pod addresses come from. Only routes inside it are touched.',
   }),
   configureCloudRoutes: setting({
+    shared: true,
     flag: 'configure-cloud-routes',
     parse: parseBool,
     form: '`true` or `false`',
@@ -51,6 +58,7 @@ export const FRAMEWORK = {
     doc: 'Whether pod routes are kept at the cloud.',
   }),
   routeReconciliationPeriod: setting({
+    shared: true,
     flag: 'route-reconciliation-period',
     parse: durationFrom(1),
     form: 'duration',
@@ -60,6 +68,7 @@ export const FRAMEWORK = {
     doc: 'Least time between two passes over the routes.',
   }),
   nodeMonitorPeriod: setting({
+    shared: true,
     flag: 'node-monitor-period',
     parse: durationFrom(1),
     form: 'duration',
@@ -69,6 +78,7 @@ export const FRAMEWORK = {
     doc: 'How often a node that is not ready is looked up at its cloud.',
   }),
   nodeStatusUpdateFrequency: setting({
+    shared: true,
     flag: 'node-status-update-frequency',
     parse: durationFrom(1),
     form: 'duration',

@@ -2,6 +2,7 @@ import {
   durationFrom,
   integerBetween,
   oneOf,
+  type Parser,
   parseBool,
   parseDnsLabel,
   parseHeaderText,
@@ -16,6 +17,19 @@ import { parseWebhookKeys } from '../webhook-keys.ts'
 const SERVING = ['server', 'all'] as const
 const WORKING = ['worker', 'all'] as const
 const TALKING_TO_KUBERNETES = ['forwarder', 'worker', 'all', 'plan', 'doctor'] as const
+
+const parsePrefix: Parser<string> = (text) =>
+  /^[A-Za-z0-9_.-]{1,64}$/.test(text)
+    ? { value: text }
+    : { fault: 'is no prefix, write at most 64 letters, digits, dots, dashes and underscores, without colon' }
+
+const parseUser: Parser<string> = (text) =>
+  /^[^:\s]+$/.test(text) ? { value: text } : { fault: 'is no user name, write one without colon and blanks' }
+
+const parsePaths: Parser<string[]> = (text) => {
+  const paths = text.split(':').filter((path) => path !== '')
+  return paths.length > 0 ? { value: paths } : { fault: 'names no file' }
+}
 
 export const PROCESS = {
   config: optional({
@@ -64,10 +78,7 @@ export const PROCESS = {
   }),
   redisPrefix: setting({
     env: 'WINDLASS_REDIS_PREFIX',
-    parse: (text) =>
-      /^[A-Za-z0-9_.-]{1,64}$/.test(text)
-        ? { value: text }
-        : { fault: 'is no prefix, write at most 64 letters, digits, dots, dashes and underscores, without colon' },
+    parse: parsePrefix,
     form: 'text',
     default: 'windlass',
     commands: ['server', 'worker', 'all', 'plan', 'doctor'],
@@ -105,8 +116,7 @@ export const PROCESS = {
   }),
   dashboardUser: setting({
     env: 'WINDLASS_DASHBOARD_USER',
-    parse: (text) =>
-      /^[^:\s]+$/.test(text) ? { value: text } : { fault: 'is no user name, write one without colon and blanks' },
+    parse: parseUser,
     form: 'text',
     default: 'windlass',
     commands: SERVING,
@@ -187,10 +197,9 @@ export const CLUSTER = {
   kubeconfig: optional({
     env: 'KUBECONFIG',
     flag: 'kubeconfig',
-    parse: (text) => {
-      const paths = text.split(':').filter((path) => path !== '')
-      return paths.length > 0 ? { value: paths } : { fault: 'names no file' }
-    },
+    shared: true,
+    separator: ':',
+    parse: parsePaths,
     form: 'paths, colons between them',
     defaultNote: 'in-cluster credentials',
     ofOneCluster: true,
@@ -209,6 +218,7 @@ export const CLUSTER = {
   }),
   master: optional({
     flag: 'master',
+    shared: true,
     parse: parseHttpUrl,
     form: 'URL',
     ofOneCluster: true,

@@ -1,0 +1,61 @@
+#!/usr/bin/env node
+import { readFileSync } from 'node:fs'
+import { parseArgs } from './cli/args.ts'
+import type { Run } from './cli/context.ts'
+import { helpOf } from './cli/help.ts'
+import { formatFaults } from './config/fault.ts'
+import { loadSettings } from './config/load.ts'
+import type { Settings } from './config/types.ts'
+import { messageOf } from './errors.ts'
+import { createLogger, type Logger } from './telemetry/log.ts'
+
+const EXIT_FAILED = 1
+const EXIT_USAGE = 2
+
+process.exitCode = await main(process.argv.slice(2), process.env)
+
+async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
+  const invocation = parseArgs(argv)
+  switch (invocation.kind) {
+    case 'help':
+      process.stdout.write(helpOf(invocation.command))
+      return 0
+    case 'version':
+      process.stdout.write(`windlass ${version()}\n`)
+      return 0
+    case 'wrong':
+      process.stderr.write(`${formatFaults('windlass:', invocation.faults)}\n`)
+      return EXIT_USAGE
+  }
+
+  const { command, flags, subjects, faults } = invocation
+  const loaded = await loadSettings({ command, flags, env })
+  if ('faults' in loaded || faults.length > 0) {
+    const all = [...faults, ...('faults' in loaded ? loaded.faults : [])]
+    process.stderr.write(`${formatFaults(`windlass ${command} can't start:`, all)}\n`)
+    return faults.length > 0 ? EXIT_USAGE : EXIT_FAILED
+  }
+
+  const log = await loggerOf(loaded.settings)
+  for (const { name, message } of loaded.notices) log.warn({ setting: name, notice: message }, 'setting noticed')
+  try {
+    const { run } = (await import(`./cli/${command}.ts`)) as { run: Run }
+    return await run({ settings: loaded.settings, flags: { subjects, json: loaded.json }, log, env })
+  } catch (error) {
+    log.fatal({ error: messageOf(error), stack: error instanceof Error ? error.stack : undefined }, 'command failed')
+    return EXIT_FAILED
+  }
+}
+
+async function loggerOf({ log: { level, format } }: Settings): Promise<Logger> {
+  if (format === 'json') return createLogger({ level })
+  const { default: pretty } = await import('pino-pretty')
+  return createLogger({ level, destination: pretty({ sync: true }) })
+}
+
+function version(): string {
+  const description: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+  return typeof description === 'object' && description !== null && 'version' in description
+    ? String(description.version)
+    : ''
+}
