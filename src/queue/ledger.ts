@@ -48,8 +48,13 @@ export interface Ledger {
   hold(key: string, forMs: number): Promise<{ due: boolean }>
   /** The object's job in the failed list from now on; resolves to the one that was there. */
   fail(key: string, jobId: string): Promise<string | undefined>
-  /** Gives the object back; `succeeded` forgets its failed job and resolves to it. */
-  release(key: string, jobId: string, token: string, succeeded: boolean): Promise<string | undefined>
+  /** Gives the object back. `succeeded` forgets its failed job, which is answered; `due`: it became due since the run began. */
+  release(
+    key: string,
+    jobId: string,
+    token: string,
+    succeeded: boolean,
+  ): Promise<{ due: boolean; failedJobId?: string }>
   /** True for one caller per period. */
   takeTurn(periodMs: number): Promise<boolean>
 }
@@ -99,8 +104,12 @@ export function createLedger(redis: Redis, prefix: string, cluster: string): Led
       return { due: (await scripts.hold([keys.due, keys.held], [key, Math.round(forMs)])) === 1 }
     },
     fail: async (key, jobId) => textOf(await scripts.fail([keys.failed], [key, jobId])),
-    release: async (key, jobId, token, succeeded) =>
-      textOf(await scripts.release([keys.fence, keys.failed], [key, fenceOf(jobId, token), succeeded ? 1 : 0])),
+    async release(key, jobId, token, succeeded) {
+      const [due, failedJobId] = listOf(
+        await scripts.release([keys.fence, keys.failed, keys.due], [key, fenceOf(jobId, token), succeeded ? 1 : 0]),
+      )
+      return { due: due === 1, ...(failedJobId ? { failedJobId: String(failedJobId) } : {}) }
+    },
     takeTurn: async (periodMs) => (await redis.set(keys.sweep, '1', 'PX', periodMs, 'NX')) === 'OK',
   }
 }
@@ -250,10 +259,11 @@ return before`,
       redis,
       'windlassRelease',
       `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
-if ARGV[3] ~= '1' then return false end
+local due = redis.call('ZSCORE', KEYS[3], ARGV[1]) and 1 or 0
+if ARGV[3] ~= '1' then return { due } end
 local failed = redis.call('HGET', KEYS[2], ARGV[1])
 if failed then redis.call('HDEL', KEYS[2], ARGV[1]) end
-return failed`,
+return { due, failed or '' }`,
     ),
   }
 }
