@@ -96,7 +96,8 @@ function faultOfFlag(
   setting: Setting | undefined,
   command: Command,
 ): Fault | undefined {
-  const flag = `--${name}`
+  // Cut where no flag goes on: what follows may be a secret after a slip.
+  const flag = `--${/^[A-Za-z0-9.-]*/.exec(name)?.[0] ?? ''}`
   const usable = (candidate: Setting) => appliesTo(candidate, command) || candidate.shared === true
   if (setting === undefined || !usable(setting)) {
     const known = [...FLAGS].filter(([, candidate]) => usable(candidate)).map(([candidate]) => candidate)

@@ -56,6 +56,11 @@ export function isMapping(value: unknown): value is Mapping {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** `ENOENT` and the like. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)
+}
+
 function readText(path: string): Parsed<string> {
   try {
     return { value: readFileSync(path, 'utf8') }

@@ -75,7 +75,7 @@ export function missing(
       : [place(key), setting.kind === 'secret' ? place(`${key}File`) : undefined]
   const [name = key, ...others] = names.filter((candidate) => candidate !== undefined)
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
-  return { name, message: `is missing${or}: ${command} needs it. ${setting.doc}` }
+  return { name, message: `is missing${or}: ${command} needs it. ${setting.doc.replaceAll('`', '')}` }
 }
 
 function textValueOf(key: string, setting: ValueSetting, found: Found, resolution: Resolution): unknown {
@@ -120,7 +120,7 @@ function secretOf(key: string, setting: SecretSetting, found: Found, resolution:
   try {
     if (found.kind === 'file') return new FileSecret({ name, path: text, check: checked })
   } catch (error) {
-    faults.push({ name, message: `${quoted(text)} ${messageOf(error)}` })
+    faults.push({ name, message: `${text.includes('/') ? quoted(text) : '(not shown)'} ${messageOf(error)}` })
     return undefined
   }
   const parsed = checked(text)

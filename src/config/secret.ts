@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
-import { messageOf, permanent } from '../errors.ts'
+import { permanent } from '../errors.ts'
+import { codeOf } from './files.ts'
 import type { Parser } from './grammar.ts'
 import type { Secret } from './types.ts'
 
@@ -75,7 +76,8 @@ export class FileSecret implements Secret {
       this.#accept(content)
     } catch (error) {
       this.#identity = ''
-      this.#fault = `can't be read: ${messageOf(error)}`
+      // Only the code: the message has the path, in whose place somebody may have written the secret itself.
+      this.#fault = `can't be read (${codeOf(error)})`
     }
   }
 
