@@ -1,0 +1,72 @@
+import type { Redis } from 'ioredis'
+import type { CloudProvider } from '../cloud/provider.ts'
+import type { ClusterSettings } from '../config/types.ts'
+import type { Cluster } from '../controllers/cluster.ts'
+import { clusterState } from '../controllers/state.ts'
+import { createKubernetesApi } from '../kubernetes/api.ts'
+import { connect } from '../kubernetes/connection.ts'
+import { EventRecorder } from '../kubernetes/events.ts'
+import type { Enqueuer } from '../queue/types.ts'
+import type { Stores } from '../state/stores.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+
+export interface OpenCluster extends Cluster {
+  close(): Promise<void>
+}
+
+export interface ClusterParts {
+  redis: Redis
+  prefix: string
+  stores: Stores
+  enqueuer: Enqueuer
+  resyncPeriodMs: number
+  log: Logger
+  metrics: Metrics
+}
+
+/** Connects a cluster's controllers to its API server, its clouds and Redis. Makes no request yet. */
+export async function openCluster(settings: ClusterSettings, parts: ClusterParts): Promise<OpenCluster> {
+  const log = parts.log.child({ cluster: settings.id })
+  const connection = await connect(settings.kubernetes, log)
+  const kubernetes = createKubernetesApi(connection, {
+    onRequest({ verb, resource, status, ms }) {
+      const code = status === 0 ? '<error>' : String(status)
+      parts.metrics.increment('rest_client_requests_total', 1, { code, method: verb, host: resource })
+      parts.metrics.observe('rest_client_request_duration_seconds', ms / 1000, { verb, host: resource })
+    },
+  })
+  const recorder = new EventRecorder({ api: kubernetes, log })
+  const clouds = await openClouds(settings, { ...parts, log })
+  const nowMs = () => Date.now()
+  return {
+    id: settings.id,
+    kubernetes,
+    clouds,
+    recorder,
+    framework: settings.framework,
+    state: clusterState(parts.stores, settings.id, nowMs),
+    enqueuer: parts.enqueuer,
+    resyncPeriodMs: parts.resyncPeriodMs,
+    nowMs,
+    async close() {
+      await recorder.flush(2000)
+      recorder.close()
+      await Promise.allSettled(clouds.map((cloud) => cloud.close()))
+      connection.close()
+    },
+  }
+}
+
+/** The clouds of a cluster's settings; what a cluster does not use is not loaded. */
+async function openClouds(
+  { clouds }: ClusterSettings,
+  { redis, prefix, log }: Pick<ClusterParts, 'redis' | 'prefix' | 'log'>,
+): Promise<CloudProvider[]> {
+  const open: CloudProvider[] = []
+  if (clouds.hcloud) {
+    const { createHcloudProvider } = await import('../cloud/hcloud/provider.ts')
+    open.push(createHcloudProvider({ settings: clouds.hcloud, redis, prefix, log }))
+  }
+  return open
+}

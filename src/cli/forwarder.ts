@@ -1,0 +1,34 @@
+import { serveProbes } from '../telemetry/probes.ts'
+import type { CommandContext } from './context.ts'
+import { forwarderMetrics } from './forwarder-metrics.ts'
+import { startForwarderRole } from './forwarder-role.ts'
+import { untilEnded } from './role.ts'
+
+/** Time that is left for what is pending, once the forwarder is told to end. */
+const GRACE_MS = 5000
+
+/** `windlass forwarder`: one cluster's watches. */
+export async function run({ settings, log }: CommandContext): Promise<number> {
+  const [cluster] = settings.clusters
+  if (!cluster) throw new Error('the forwarder has no cluster')
+  const role = await startForwarderRole(
+    cluster,
+    settings.forwarder,
+    log.child({ cluster: cluster.id, role: 'forwarder' }),
+  )
+  const { listen } = settings.forwarder
+  const probes =
+    listen &&
+    (await serveProbes({
+      listen,
+      isAlive: () => true,
+      problems: () => (role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
+      metrics: async () => forwarderMetrics(role.forwarder.stats()),
+      log,
+    }))
+  const stop = async () => {
+    await role.stop()
+    await probes?.close()
+  }
+  return await untilEnded({ stop }, GRACE_MS, log)
+}

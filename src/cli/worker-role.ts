@@ -1,0 +1,134 @@
+import type { Settings } from '../config/types.ts'
+import type { Reconcile } from '../controllers/reconcile.ts'
+import { controllersOf, STANDING_WORK } from '../controllers/registry.ts'
+import { throttled } from '../errors.ts'
+import { openClusterQueues } from '../queue/cluster-queue.ts'
+import { createEnqueuer } from '../queue/enqueue.ts'
+import { checkRedis, producerConnection } from '../queue/redis.ts'
+import type { WorkKind } from '../queue/types.ts'
+import { createStores } from '../state/stores.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
+import { type OpenCluster, openCluster } from './cluster.ts'
+import { FirstContact } from './first-contact.ts'
+import { redisAtStart } from './redis-at-start.ts'
+import type { Role } from './role.ts'
+
+export interface WorkerRole extends Role {
+  isAlive(): boolean
+  problems(): string[]
+}
+
+/** While a cloud has not answered once, the work of its cluster looks again after this time. */
+const UNCONTACTED_RETRY_MS = 2000
+/** A worker without any sign of life from Redis for so long has gone deaf, and should be restarted. */
+const DEAF_MS = 120_000
+
+/**
+ * Runs the controllers of all clusters. With one cluster a credential that is refused at first contact throws, so that the process ends;
+ * with several the bad one waits (readiness red) while the others go on.
+ */
+export async function startWorkerRole(settings: Settings, log: Logger, metrics: Metrics): Promise<WorkerRole> {
+  const redis = producerConnection(settings.redis, 'worker-state')
+  const queues = openClusterQueues(redis, settings.redis.prefix)
+  const clusters: { cluster: OpenCluster; contact: FirstContact; controllers: Record<WorkKind, Reconcile> }[] = []
+  const close = async () => {
+    for (const { contact } of clusters) contact.stop()
+    await Promise.allSettled(clusters.map(({ cluster }) => cluster.close()))
+    await queues.close()
+    redis.disconnect()
+  }
+  try {
+    await redisAtStart(() => checkRedis(redis), log)
+    const stores = createStores(redis, settings.redis.prefix)
+    for (const one of settings.clusters) {
+      const cluster = await openCluster(one, {
+        redis,
+        prefix: settings.redis.prefix,
+        stores,
+        enqueuer: createEnqueuer(queues),
+        resyncPeriodMs: settings.worker.resyncPeriodMs,
+        log,
+        metrics,
+      })
+      const contact = new FirstContact(cluster, log.child({ cluster: one.id }))
+      clusters.push({ cluster, contact, controllers: controllersOf(cluster) })
+    }
+    await contactAll(clusters, log)
+  } catch (error) {
+    await close()
+    throw error
+  }
+
+  const byId = new Map(clusters.map((one) => [one.cluster.id, one]))
+  const handler =
+    (kind: WorkKind): Handler =>
+    async (run) => {
+      const served = byId.get(run.cluster)
+      if (!served) return {}
+      const { contact, controllers } = served
+      if (contact.problem !== undefined)
+        throw throttled(
+          `Cluster ${run.cluster} waits for its cloud: ${contact.problem}`,
+          Date.now() + UNCONTACTED_RETRY_MS,
+        )
+      return await controllers[kind](run)
+    }
+  const host = startWorker({
+    redis: settings.redis,
+    clusters: [...byId.keys()],
+    handlers: {
+      node: handler('node'),
+      service: handler('service'),
+      targets: handler('targets'),
+      route: handler('route'),
+      addresses: handler('addresses'),
+      resync: handler('resync'),
+    },
+    concurrency: settings.worker.concurrency,
+    log,
+    graceMs: settings.worker.graceMs,
+    untilIdle: settings.worker.untilIdle,
+    standing: STANDING_WORK,
+    onRun: (ended) => countRun(metrics, ended),
+  })
+
+  let stopping: Promise<void> | undefined
+  return {
+    ended: settings.worker.untilIdle ? host.idle : undefined,
+    stop: () => (stopping ??= host.stop().then(close)),
+    isAlive: () => Date.now() - host.stats().lastProgressMs < DEAF_MS,
+    problems: () => [
+      ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
+      ...clusters.flatMap(({ cluster, contact }) =>
+        contact.problem ? [`Cluster ${cluster.id}: ${contact.problem}`] : [],
+      ),
+    ],
+  }
+}
+
+async function contactAll(
+  clusters: readonly { cluster: OpenCluster; contact: FirstContact }[],
+  log: Logger,
+): Promise<void> {
+  const answers = await Promise.allSettled(clusters.map(({ contact }) => contact.attempt()))
+  const refused = answers.find((answer) => answer.status === 'rejected')
+  if (refused && clusters.length === 1) throw refused.reason
+  for (const { cluster, contact } of clusters) {
+    if (contact.problem === undefined) continue
+    log.error({ cluster: cluster.id, problem: contact.problem }, 'a cluster waits for its cloud')
+    void contact.persist()
+  }
+}
+
+function countRun(metrics: Metrics, { cluster, kind, outcome, ms, waitedMs }: RunEnded): void {
+  metrics.increment('windlass_runs_total', 1, { cluster, kind, outcome })
+  metrics.observe('windlass_run_duration_seconds', ms / 1000, { cluster, kind })
+  metrics.observe('workqueue_work_duration_seconds', ms / 1000, { name: kind })
+  if (outcome === 'retry') metrics.increment('workqueue_retries_total', 1, { name: kind })
+  if (outcome === 'lost') metrics.increment('windlass_claims_lost_total', 1, { cluster })
+  if (waitedMs === undefined) return
+  metrics.observe('windlass_change_to_run_seconds', waitedMs / 1000, { cluster, kind })
+  metrics.observe('workqueue_queue_duration_seconds', waitedMs / 1000, { name: kind })
+}

@@ -1,0 +1,26 @@
+import { createMetrics } from '../telemetry/metrics.ts'
+import { serveProbes } from '../telemetry/probes.ts'
+import type { CommandContext } from './context.ts'
+import { untilEnded } from './role.ts'
+import { startWorkerRole } from './worker-role.ts'
+
+/** `windlass worker`: runs the controllers. */
+export async function run({ settings, log }: CommandContext): Promise<number> {
+  const metrics = createMetrics({ process: true })
+  const role = await startWorkerRole(settings, log.child({ role: 'worker' }), metrics)
+  const { listen, graceMs } = settings.worker
+  const probes =
+    listen &&
+    (await serveProbes({
+      listen,
+      isAlive: role.isAlive,
+      problems: role.problems,
+      metrics: () => metrics.registry.metrics(),
+      log,
+    }))
+  const stop = async () => {
+    await role.stop()
+    await probes?.close()
+  }
+  return await untilEnded({ stop, ended: role.ended }, graceMs, log)
+}
