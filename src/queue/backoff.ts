@@ -8,8 +8,11 @@ const OTHER_FIRST_MS = 5000
 /** The cloud's own reset time is believed up to here. */
 const THROTTLED_CAP_MS = 3_600_000
 
-/** Wait after the n-th failed attempt in a row (n from 1), with up to a fifth of jitter on top. `random` is in [0, 1). */
-export function backoffMs(kind: WorkKind, attempt: number, random: number): number {
+/** Wait after the n-th failed attempt in a row (n from 1). `random` is in [0, 1). */
+export type BackoffMs = (kind: WorkKind, attempt: number, random: number) => number
+
+/** The framework's waits, with up to a fifth of jitter on top. */
+export const backoffMs: BackoffMs = (kind, attempt, random) => {
   const first = FIRST_MS[kind] ?? OTHER_FIRST_MS
   const waitMs = Math.min(CAP_MS, first * 2 ** Math.min(attempt - 1, 30))
   return Math.round(waitMs * (1 + random / 5))

@@ -47,22 +47,17 @@ export function createEnqueuer(queues: ClusterQueues): Enqueuer {
 
 const PASSED_ON: ReadonlySet<ErrorKind> = new Set(['transient', 'permanent'])
 
-/** One trigger per object: the last one's words, the most urgent one's priority, the earliest one's time. */
+/** One trigger per object: the most urgent one's words, of equally urgent ones the last's, and the earliest one's time. */
 function fold(triggers: readonly Trigger[]): Trigger[] {
   const byKey = new Map<string, Trigger>()
   for (const trigger of triggers) {
     const before = byKey.get(trigger.key)
-    byKey.set(
-      trigger.key,
-      before === undefined
-        ? trigger
-        : {
-            ...trigger,
-            kind: before.kind,
-            urgency: priorityOf(before) < priorityOf(trigger) ? before.urgency : trigger.urgency,
-            delayMs: Math.min(before.delayMs ?? 0, trigger.delayMs ?? 0),
-          },
-    )
+    if (before === undefined) byKey.set(trigger.key, trigger)
+    else {
+      const words = priorityOf(before) < priorityOf(trigger) ? before : trigger
+      const delayMs = Math.min(before.delayMs ?? 0, trigger.delayMs ?? 0)
+      byKey.set(trigger.key, { ...words, kind: before.kind, delayMs })
+    }
   }
   return [...byKey.values()]
 }

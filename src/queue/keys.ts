@@ -9,7 +9,7 @@ export interface ClusterKeys {
   readonly bull: string
   /** Sorted set: object → unix time in ms at which it wants to run; an object is in it from a trigger until a run has begun that sees it. */
   readonly due: string
-  /** Hash: object → the latest trigger that waits, as `priority|generation|json`. */
+  /** Hash: object → the trigger that waits, as `priority|generation|json`; the generation is the latest. */
   readonly why: string
   /** Sorted set: object → unix time in ms before which no run may start (throttled by the cloud, or just failed). */
   readonly held: string

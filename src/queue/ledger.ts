@@ -32,7 +32,10 @@ export type Claim =
  */
 export interface Ledger {
   readonly keys: ClusterKeys
-  /** Makes objects due; resolves to their new generations, which never repeat, even when Redis lost some. */
+  /**
+   * Makes objects due; resolves to their new generations, which never repeat, even when Redis lost some. Of several triggers the most urgent
+   * one's words are kept, of equally urgent ones the last's.
+   */
   raise(triggers: readonly Trigger[]): Promise<number[]>
   /** What must be moved so that these objects run when they want to. */
   standing(keys: readonly string[]): Promise<Move[]>
@@ -164,7 +167,8 @@ for i = 1, #ARGV, 4 do
   local before = tonumber(redis.call('ZSCORE', KEYS[1], key) or wanted)
   redis.call('ZADD', KEYS[1], string.format('%.0f', math.min(before, wanted)), key)
   local why = redis.call('HGET', KEYS[2], key)
-  if why then priority = math.min(priority, tonumber(string.match(why, '^(%d+)|'))) end
+  local urgent, words = string.match(why or '', '^(%d+)|%d+|(.*)$')
+  if urgent and tonumber(urgent) < priority then priority, json = tonumber(urgent), words end
   redis.call('HSET', KEYS[2], key, priority .. '|' .. generation .. '|' .. json)
   generations[#generations + 1] = generation
 end

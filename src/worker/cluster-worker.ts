@@ -5,10 +5,11 @@ import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { messageOf, permanent } from '../errors.ts'
 import { DELAYED_SCORE } from '../queue/backlog.ts'
+import type { BackoffMs } from '../queue/backoff.ts'
 import type { ClusterQueue } from '../queue/cluster-queue.ts'
 import { bullPrefix } from '../queue/keys.ts'
 import type { Ledger } from '../queue/ledger.ts'
-import { carryOut } from '../queue/move.ts'
+import { carryOut, jobData } from '../queue/move.ts'
 import { queueName } from '../queue/names.ts'
 import { ensureStanding } from '../queue/schedulers.ts'
 import type { JobData, Trigger, WorkKind } from '../queue/types.ts'
@@ -59,6 +60,7 @@ export interface ClusterWorkerOptions {
   slots: Slots
   log: Logger
   timings: Timings
+  backoffMs: BackoffMs
   onRun(ended: RunEnded): void
 }
 
@@ -71,17 +73,19 @@ export interface ClusterWorker {
   stopFetching(): void
   /** Tells the runs that still go to stop. */
   abortRuns(): void
-  /** Resolves when no run goes. */
+  /** After `stopFetching`: resolves when no run goes. */
   finished(): Promise<void>
   /** Hands the jobs of runs that don't stop to other workers; their writes are refused from before that. */
   handBackRest(): Promise<void>
+  /** Leaves the shared connection open. */
   close(): Promise<void>
+  /** Resolves when nothing of it goes any more; that may take until the shared connection is gone. */
+  ended(): Promise<void>
 }
 
 interface Active {
   over: Over
   hold: Hold
-  done: Promise<void>
   /** Its job is being moved, or was handed back: nobody else may move it. */
   ending: boolean
 }
@@ -107,11 +111,15 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
     maxStalledCount: timings.maxStalls,
     settings: { backoffStrategy },
   })
-  worker.on('error', (error) => log.warn({ error: messageOf(error) }, 'queue connection trouble'))
+  worker.on('error', (error) => {
+    if (!stopping.signal.aborted) log.warn({ error: messageOf(error) }, 'queue connection trouble')
+  })
   worker.on('stalled', (jobId) => log.warn({ jobId }, 'job of a dead or frozen worker goes to the next one'))
 
   // Not by job: a run that lost its claim may still be at it when the same job comes back to this process.
   const active = new Set<Active>()
+  const performing = new Set<Promise<void>>()
+  let fetchInFlight: Promise<unknown> = Promise.resolve()
   const closing = new AbortController()
   const stopping = new AbortController()
   let progressMs = Date.now()
@@ -132,7 +140,9 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       const token = randomUUID()
       let job: Job<JobData> | undefined
       try {
-        job = await worker.getNextJob(token, { block: false })
+        const fetch = worker.getNextJob(token, { block: false })
+        fetchInFlight = fetch.catch(() => {})
+        job = await fetch
         progress()
       } catch (error) {
         slots.release(cluster)
@@ -146,7 +156,11 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
         await waitForWork()
         continue
       }
-      void perform(job, token).finally(() => slots.release(cluster))
+      const performed = perform(job, token).finally(() => {
+        slots.release(cluster)
+        performing.delete(performed)
+      })
+      performing.add(performed)
     }
   }
 
@@ -228,6 +242,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       token,
       ranMs: performance.now() - begunMs,
       floorMs: timings.floorMs,
+      backoffMs: options.backoffMs,
     })
     const { kind, key } = job.data
     const runLog = log.child({ kind, key, jobId, attempt: job.attemptsMade })
@@ -259,11 +274,15 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       const { trigger, generation = 0 } = claim
       // Generations are microseconds of Redis' clock.
       if (generation > 0) askedMs = Math.min(begunAtMs, Math.round(generation / 1000))
-      if (trigger && trigger.cause + trigger.traceparent !== job.data.cause + job.data.traceparent) {
-        // So that a retry, and people, see the newest reason.
-        const { delayMs: _, ...why } = trigger
-        await job.updateData({ ...job.data, ...why, kind, key })
+      if (trigger && !sameWords(trigger, job.data)) {
+        // So that a retry, and people, see the reason of this run.
+        const { uid = job.data.uid } = trigger
+        await job.updateData({
+          ...jobData(cluster, { ...trigger, kind, key, uid }),
+          enqueuedAtMs: job.data.enqueuedAtMs,
+        })
       }
+      if (stopping.signal.aborted) return void (await handBack(over()))
       await go(job, over, handler, begunMs + claim.lockLeftMs, generation, runLog, ended)
     } catch (error) {
       // Redis did not take the run's end: the lock lapses, and the job goes to the next worker.
@@ -303,15 +322,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       attempt: job.attemptsMade,
       call: { signal: hold.signal, urgency, log: handlerLog, beforeWrite: hold.beforeWrite },
     }
-    let finish = () => {}
-    const entry: Active = {
-      over: over(),
-      hold,
-      done: new Promise((resolve) => {
-        finish = resolve
-      }),
-      ending: false,
-    }
+    const entry: Active = { over: over(), hold, ending: false }
     active.add(entry)
     try {
       let result: { ok: Awaited<ReturnType<Handler>> } | { error: unknown }
@@ -332,7 +343,6 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       hold.revoke('lost')
       hold.end()
       active.delete(entry)
-      finish()
     }
   }
 
@@ -354,12 +364,20 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
         .exec()
       return (results ?? []).every(([error, count]) => error === null && count === 0)
     },
-    stopFetching: () => stopping.abort(),
+    stopFetching() {
+      stopping.abort()
+      void worker
+        .getBackend()
+        .disconnectBlocking(false)
+        .catch(() => {})
+    },
     abortRuns() {
       for (const { hold } of active) hold.revoke('stopping')
     },
     async finished() {
-      await Promise.all([...active].map(({ done }) => done))
+      // A fetch that Redis has not answered may bring a job, unless Redis is away.
+      if (redis.status === 'ready') await fetchInFlight
+      await Promise.all(performing)
     },
     async handBackRest() {
       await Promise.allSettled(
@@ -375,9 +393,22 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       stopping.abort()
       closing.abort()
       await worker.close(true)
+    },
+    async ended() {
       await Promise.allSettled(loops)
     },
   }
+}
+
+function sameWords(trigger: Trigger, data: JobData): boolean {
+  const { cause, urgency, uid, eventId, traceparent } = trigger
+  return (
+    cause === data.cause &&
+    urgency === data.urgency &&
+    (uid === undefined || uid === data.uid) &&
+    eventId === data.eventId &&
+    traceparent === data.traceparent
+  )
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisSettings } from '../config/types.ts'
 import { messageOf } from '../errors.ts'
+import { type BackoffMs, backoffMs } from '../queue/backoff.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createLedger, type Ledger } from '../queue/ledger.ts'
 import { producerConnection, workerConnection } from '../queue/redis.ts'
@@ -47,6 +48,7 @@ export interface WorkerHost {
 /** What only tests change. */
 export interface WorkerInternals {
   timings?: Partial<Timings>
+  backoffMs?: BackoffMs
   ledger?(ledger: Ledger): Ledger
 }
 
@@ -82,6 +84,7 @@ export function startWorker(options: WorkerOptions, internals: WorkerInternals =
       slots,
       log,
       timings,
+      backoffMs: internals.backoffMs ?? backoffMs,
       onRun(ended) {
         const ofKind = runs[ended.kind] ?? {}
         runs[ended.kind] = { ...ofKind, [ended.outcome]: (ofKind[ended.outcome] ?? 0) + 1 }
@@ -120,6 +123,7 @@ export function startWorker(options: WorkerOptions, internals: WorkerInternals =
     await within(CLOSE_MS, queues.close())
     redis.disconnect()
     gateRedis.disconnect()
+    await within(CLOSE_MS, Promise.all(workers.map((worker) => worker.ended())))
     stopped.resolve()
   }
 

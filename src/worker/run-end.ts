@@ -1,6 +1,6 @@
 import { type Job, UnrecoverableError } from 'bullmq'
 import { kindOf, messageOf, WindlassError } from '../errors.ts'
-import { backoffMs, throttleMs } from '../queue/backoff.ts'
+import { type BackoffMs, throttleMs } from '../queue/backoff.ts'
 import type { ClusterQueue } from '../queue/cluster-queue.ts'
 import { addJobs, carryOut, isGone } from '../queue/move.ts'
 import type { JobData } from '../queue/types.ts'
@@ -17,6 +17,7 @@ export interface Over {
   ranMs: number
   /** Runs of an object that fails start no closer together than this. */
   floorMs: number
+  backoffMs: BackoffMs
 }
 
 /** Periodic work that comes sooner keeps the urgency of who asked for it: a user may wait for its end. */
@@ -94,7 +95,7 @@ async function throttle(over: Over, error: unknown): Promise<Outcome> {
 
 async function retry(over: Over, error: unknown): Promise<Outcome> {
   const { queue, job, token, ranMs } = over
-  const waitMs = backoffMs(job.data.kind, job.attemptsMade + 1, Math.random())
+  const waitMs = over.backoffMs(job.data.kind, job.attemptsMade + 1, Math.random())
   // A change cuts the backoff short, but not below the floor.
   const floorMs = Math.max(0, Math.ceil(Math.min(over.floorMs, waitMs) - ranMs))
   const { due } = await queue.ledger.hold(job.data.key, floorMs)
