@@ -35,8 +35,9 @@ const firstId = 30_000_000_001
 /** All actions of the account. A running one locks its resources. */
 export class ActionBook {
   readonly all: Action[] = []
+  #running = new Set<Action>()
   #timers = new Map<number, NodeJS.Timeout>()
-  #endless = new Set<number>()
+  #endless = new Map<number, Start>()
   #onChange: () => void
 
   constructor(onChange: () => void) {
@@ -60,7 +61,8 @@ export class ActionBook {
       error: null,
     }
     this.all.push(action)
-    if (given.durationMs === Number.POSITIVE_INFINITY) this.#endless.add(action.id)
+    this.#running.add(action)
+    if (given.durationMs === Number.POSITIVE_INFINITY) this.#endless.set(action.id, given)
     else if (given.durationMs <= 0) this.#end(action, given)
     else {
       this.#timers.set(
@@ -71,17 +73,17 @@ export class ActionBook {
     return action
   }
 
-  /** Ends an action that would never end. */
+  /** Ends an action that would never end, as it would have ended. */
   release(id: number): void {
     const action = this.all.find((candidate) => candidate.id === id)
-    if (action && this.#endless.delete(id)) finish(action, undefined)
-    this.#onChange()
+    const given = this.#endless.get(id)
+    this.#endless.delete(id)
+    if (action && given) this.#end(action, given)
   }
 
   isBusy(ref: ResourceRef): boolean {
-    return this.all.some(
-      (action) =>
-        action.status === 'running' && action.resources.some((own) => own.id === ref.id && own.type === ref.type),
+    return [...this.#running].some((action) =>
+      action.resources.some((own) => own.id === ref.id && own.type === ref.type),
     )
   }
 
@@ -113,14 +115,15 @@ export class ActionBook {
       }
     }
     if (error) given.undo?.()
-    finish(action, error)
+    this.#finish(action, error)
     this.#onChange()
   }
-}
 
-function finish(action: Action, error: Action['error'] | undefined): void {
-  action.status = error ? 'error' : 'success'
-  action.progress = 100
-  action.finished = new Date().toISOString()
-  action.error = error ?? null
+  #finish(action: Action, error: Action['error'] | undefined): void {
+    this.#running.delete(action)
+    action.status = error ? 'error' : 'success'
+    action.progress = 100
+    action.finished = new Date().toISOString()
+    action.error = error ?? null
+  }
 }

@@ -186,7 +186,6 @@ function newCertificate(cloud: Cloud, given: Given): Certificate {
 
 function newLoadBalancer(cloud: Cloud, given: Given): LoadBalancer {
   const lb = blank(
-    cloud,
     String(given.name),
     named(cloud.loadBalancerTypes, 'lb11', 'load balancer type'),
     named(cloud.locations, 'fsn1', 'location'),

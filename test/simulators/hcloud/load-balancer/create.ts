@@ -46,7 +46,7 @@ export function createLoadBalancer(cloud: Cloud, body: CreateBody): LoadBalancer
   if (cloud.loadBalancers.length >= cloud.options.max_load_balancers) {
     throw new ApiError('resource_limit_exceeded', 'load balancer limit exceeded')
   }
-  const lb = blank(cloud, body.name, type, location)
+  const lb = blank(body.name, type, location)
   lb.labels = body.labels ?? {}
   lb.algorithm = body.algorithm ?? { type: 'round_robin' }
   lb.public_net.enabled = body.public_interface ?? true
@@ -69,7 +69,7 @@ export function createLoadBalancer(cloud: Cloud, body: CreateBody): LoadBalancer
   return lb
 }
 
-export function blank(cloud: Cloud, name: string, type: LoadBalancerType, location: Location): LoadBalancer {
+export function blank(name: string, type: LoadBalancerType, location: Location): LoadBalancer {
   return {
     id: 0,
     name,
@@ -82,7 +82,7 @@ export function blank(cloud: Cloud, name: string, type: LoadBalancerType, locati
     private_net: [],
     services: [],
     targets: [],
-    created: new Date(cloud.actions.all.length + Date.now()).toISOString(),
+    created: new Date().toISOString(),
   }
 }
 
