@@ -111,6 +111,8 @@ interface Exchange {
   resource: Resource<unknown>
   namespace?: string
   name?: string
+  /** What it is about, where the path does not say. */
+  object?: string
   subresource?: string
   query?: Record<string, string | undefined>
   contentType?: string
@@ -160,16 +162,19 @@ class HttpKubernetesApi implements KubernetesApi {
   }
 
   async create<T>(resource: Resource<T>, object: NewObject, call: Call, options: WriteOptions = {}) {
+    const { namespace, name, generateName = '' } = object.metadata
+    const described = describe(resource, { namespace, name: name ?? `${generateName}…` })
     const exchange: Exchange = {
       verb: 'create',
       method: 'POST',
       resource,
-      namespace: object.metadata.namespace,
+      namespace,
+      object: described,
       query: writeQuery(options),
       contentType: 'application/json',
       body: { apiVersion: apiVersionOf(resource), kind: resource.kind, ...object },
     }
-    await call.beforeWrite(`create ${resource.kind} ${object.metadata.name ?? object.metadata.generateName ?? ''}`)
+    await call.beforeWrite(`create ${described}`)
     return this.#read<T>(exchange, await this.#send(exchange, call))
   }
 
@@ -277,7 +282,8 @@ function resourceName({ resource, subresource }: Exchange): string {
   return subresource ? `${resource.plural}/${subresource}` : resource.plural
 }
 
-function objectOf({ resource, namespace, name }: Exchange): string {
+function objectOf({ resource, namespace, name, object }: Exchange): string {
+  if (object !== undefined) return object
   if (name !== undefined) return describe(resource, { namespace, name })
   return namespace === undefined ? resource.plural : `${resource.plural} of namespace ${namespace}`
 }
