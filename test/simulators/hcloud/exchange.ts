@@ -88,7 +88,7 @@ async function answerOrBreak(
       await closed(response)
       return undefined
     case 'delay':
-      await sleep(fault.ms ?? 1000)
+      await sleep(fault.ms ?? 1000, undefined, { ref: false })
       return run()
     case 'error':
       return attempt(face, () => {
@@ -176,7 +176,7 @@ async function drip(response: ServerResponse, bytes: Buffer, ms: number): Promis
   const size = Math.max(1, Math.ceil(bytes.length / pieces))
   for (let at = 0; at < bytes.length && !response.closed; at += size) {
     response.write(bytes.subarray(at, at + size))
-    await sleep(ms / pieces)
+    await sleep(ms / pieces, undefined, { ref: false })
   }
   response.end()
 }

@@ -65,6 +65,35 @@ t.test('one call makes a load balancer with everything in it', async (t) => {
   ])
 })
 
+t.test('step by step it comes to the same', async (t) => {
+  const simulator = await startHcloudSimulator({ options: { action_ms: 0 } })
+  t.teardown(() => simulator.close())
+  simulator.control.seed(account)
+  const service = {
+    protocol: 'http',
+    listen_port: 80,
+    destination_port: 30080,
+    http: { cookie_lifetime: 600 },
+    health_check: { protocol: 'http', port: 9000, interval: 7 },
+  }
+  const targets = [{ type: 'server', server: { id: 1 }, use_private_ip: true }]
+  const rest = { algorithm: { type: 'least_connections' }, public_interface: true }
+  await call(simulator, 'POST', '/load_balancers', { ...minimal, ...rest, network: 500, services: [service], targets })
+  const { id } = (await call(simulator, 'POST', '/load_balancers', { ...minimal, name: 'steps' })).body.load_balancer
+  for (const [command, body] of [
+    ['change_algorithm', rest.algorithm],
+    ['attach_to_network', { network: 500 }],
+    ['add_service', service],
+    ['add_target', targets[0]],
+  ] as const) {
+    t.equal((await call(simulator, 'POST', `/load_balancers/${id}/actions/${command}`, body)).status, 201)
+  }
+  const [atOnce, steps] = simulator.control.state().load_balancers as Record<string, unknown>[]
+  for (const same of ['services', 'targets', 'algorithm', 'labels', 'load_balancer_type', 'location']) {
+    t.strictSame(steps?.[same], atOnce?.[same], same)
+  }
+})
+
 t.test('a network zone in place of a location', async (t) => {
   const simulator = await startHcloudSimulator()
   t.teardown(() => simulator.close())

@@ -37,7 +37,8 @@ export async function startHcloudSimulator(settings: SimulatorSettings = {}): Pr
   let hub = new Hub(new Cloud(settings.options ?? {}))
   const cloud = (): Cloud => hub.cloud
   const api = cloudApi(cloud, tokens)
-  const robot = robotWebService(cloud, settings.robot ?? { user: 'robot', password: 'secret' })
+  const credentials = settings.robot ?? { user: 'robot', password: 'secret' }
+  let robot = robotWebService(cloud, credentials)
   const metadata = metadataService(cloud)
   const control = createControl(
     () => hub,
@@ -48,6 +49,7 @@ export async function startHcloudSimulator(settings: SimulatorSettings = {}): Pr
       tokens.clear()
       tokens.set(token, { readonly: false })
       api.refill()
+      robot = robotWebService(cloud, credentials)
     },
   )
 

@@ -1,7 +1,7 @@
 import { isPrivateAddress } from './cidr.ts'
 import type { Cloud } from './cloud.ts'
 import { parseSelector } from './label-selector.ts'
-import type { LoadBalancer, Server } from './model.ts'
+import type { LoadBalancer, Server, Target } from './model.ts'
 
 /** A listener that had a reachable target, and then none, or was itself gone. */
 export interface TrafficGap {
@@ -26,8 +26,9 @@ export class TrafficWatch {
 
   look(): void {
     const now = new Map<string, { name: string; port: number }>()
+    const servers = new Map(this.#cloud.servers.map((server) => [server.id, server]))
     for (const lb of this.#cloud.loadBalancers) {
-      if (!reachableTargets(this.#cloud, lb)) continue
+      if (!hasReachableTarget(servers, lb)) continue
       for (const service of lb.services) {
         now.set(`${lb.id} ${service.listen_port}`, { name: lb.name, port: service.listen_port })
       }
@@ -47,17 +48,17 @@ export class TrafficWatch {
   }
 }
 
-export function reachableTargets(cloud: Cloud, lb: LoadBalancer): number {
-  return lb.targets.filter((target) => {
+function hasReachableTarget(servers: Map<number, Server>, lb: LoadBalancer): boolean {
+  return lb.targets.some((target) => {
     if (target.type === 'ip') return isPrivateAddress(target.ip.ip) ? lb.private_net.length > 0 : lb.public_net.enabled
-    return matching(cloud, target).some((server) => isReachable(lb, server, target.use_private_ip))
-  }).length
+    return matching(servers, target).some((server) => isReachable(lb, server, target.use_private_ip))
+  })
 }
 
-function matching(cloud: Cloud, target: Exclude<LoadBalancer['targets'][number], { type: 'ip' }>): Server[] {
-  if (target.type === 'server') return cloud.servers.filter((server) => server.id === target.server.id)
+function matching(servers: Map<number, Server>, target: Exclude<Target, { type: 'ip' }>): Server[] {
+  if (target.type === 'server') return [servers.get(target.server.id)].filter((server) => server !== undefined)
   const selects = parseSelector(target.label_selector.selector)
-  return cloud.servers.filter((server) => selects?.(server.labels))
+  return [...servers.values()].filter((server) => selects?.(server.labels))
 }
 
 function isReachable(lb: LoadBalancer, server: Server, privately: boolean): boolean {
