@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { createWriteStream, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -191,13 +191,12 @@ export interface WindlassProcess {
 
 function startProcess(command: string, args: string[], env: Record<string, string>, dir: string): WindlassProcess {
   const file = join(dir, `${command}-${Math.random().toString(36).slice(2, 8)}.log`)
-  const sink = createWriteStream(file)
+  const sink = openSync(file, 'a')
   const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), command, ...args], {
     env,
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', sink, sink],
   })
-  child.stdout.pipe(sink, { end: false })
-  child.stderr.pipe(sink, { end: false })
+  closeSync(sink)
   let gone: number | NodeJS.Signals | undefined
   const exited = new Promise<number | NodeJS.Signals>((resolve) =>
     child.once('exit', (code, signal) => {
@@ -236,7 +235,6 @@ function startProcess(command: string, args: string[], env: Record<string, strin
       const timer = setTimeout(() => child.kill('SIGKILL'), 15_000)
       await exited
       clearTimeout(timer)
-      sink.end()
     },
   }
 }
