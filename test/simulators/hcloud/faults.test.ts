@@ -162,3 +162,11 @@ t.test('faults', async (t) => {
     t.throws(() => control.fault({ kind: 'delay' }), /match or path/)
   })
 })
+
+t.test('lists that always lag behind', async (t) => {
+  const simulator = await startHcloudSimulator({ options: { stale_ms: 60_000 } })
+  t.teardown(() => simulator.close())
+  const created = await call(simulator, 'POST', '/load_balancers', minimal)
+  t.strictSame((await call(simulator, 'GET', '/load_balancers')).body.load_balancers, [])
+  t.equal((await call(simulator, 'GET', `/load_balancers/${created.body.load_balancer.id}`)).status, 200)
+})
