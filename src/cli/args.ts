@@ -99,6 +99,13 @@ function faultOfFlag(
   // Cut where no flag goes on: what follows may be a secret after a slip.
   const flag = `--${/^[A-Za-z0-9.-]*/.exec(name)?.[0] ?? ''}`
   const usable = (candidate: Setting) => appliesTo(candidate, command) || candidate.shared === true
+  const inFile = FLAGS.get(`${name}-file`)
+  if (inFile?.kind === 'secret' && usable(inFile)) {
+    return {
+      name: flag,
+      message: `is no flag, since arguments can be read by others: set ${inFile.env}, or ${flag}-file`,
+    }
+  }
   if (setting === undefined || !usable(setting)) {
     const known = [...FLAGS].filter(([, candidate]) => usable(candidate)).map(([candidate]) => candidate)
     const hint = setting === undefined ? nearest(name, known) : undefined
@@ -108,7 +115,9 @@ function faultOfFlag(
       message: `is no flag of ${command}${users}${hint === undefined ? '' : `, the nearest is --${hint}`}`,
     }
   }
-  return value === undefined ? { name: flag, message: `lacks its value: ${setting.form}` } : undefined
+  return value === undefined
+    ? { name: flag, message: `lacks its value: ${setting.form.replaceAll('`', '')}` }
+    : undefined
 }
 
 function unknownCommand(word: string): Fault {

@@ -12,8 +12,11 @@ export type Notice = Fault
 /** What was given, fit for a message: short, on one line, without passwords in URLs. */
 export function quoted(text: string): string {
   const masked = text.replace(/\/\/[^/@]*@/g, '//***@')
-  return JSON.stringify(masked.length > 100 ? `${masked.slice(0, 100)}…` : masked)
+  return JSON.stringify(masked.length > LONGEST ? `${masked.slice(0, LONGEST)}…` : masked)
 }
+
+/** Long enough for paths. */
+const LONGEST = 300
 
 export function formatFaults(title: string, faults: readonly Fault[]): string {
   return [title, ...faults.map(({ name, message }) => `  ${name} ${message}`)].join('\n')
