@@ -1,0 +1,146 @@
+import { createHash } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import type { Urgency } from '../call.ts'
+import { throttled } from '../errors.ts'
+
+export interface BudgetOptions {
+  /** Shared by all workers; without it each process has a budget of its own. */
+  redis?: Redis
+  prefix: string
+  /** For messages: whose limit it is. */
+  account: string
+  /** What identifies the account; only its hash is kept. */
+  credential: string
+  /** Requests per window until the account's own headers say otherwise. */
+  limit: number
+  windowMs: number
+  /** Share of the limit that background work leaves to what users wait for. */
+  reserve?: number
+}
+
+/** What an answer's headers say of the account's limit. */
+export interface RateLimitReading {
+  limit?: number
+  remaining?: number
+}
+
+/** The number of requests that an account has left, kept by all its users together. */
+export interface Budget {
+  /** Takes one request, or throws `throttled` with the time at which there will be one again. */
+  take(urgency: Urgency): Promise<void>
+  observe(reading: RateLimitReading): Promise<void>
+  /** The cloud refused a request for its rate: nobody asks again before that time (unix milliseconds). */
+  block(untilMs: number): Promise<void>
+}
+
+const LONGEST_BLOCK_MS = 3_600_000
+const DEFAULT_RESERVE = 0.1
+
+/** A token bucket that refills evenly over the window. Blocked wins over everything. */
+export function createBudget(options: BudgetOptions): Budget {
+  const { redis, prefix, account, limit, windowMs, reserve = DEFAULT_RESERVE } = options
+  const id = createHash('sha256').update(options.credential).digest('hex').slice(0, 16)
+  const key = `${prefix}:budget:v1:${account}:${id}`
+  const local = createLocalBucket(limit, windowMs, reserve)
+
+  /** A budget that can't be read must not stop work: the process' own stands in. */
+  const shared = async <T>(ask: (redis: Redis) => Promise<T>, alone: () => T): Promise<T> => {
+    if (!redis) return alone()
+    try {
+      return await ask(redis)
+    } catch {
+      return alone()
+    }
+  }
+
+  return {
+    async take(urgency) {
+      const retryAtMs = await shared(
+        async (redis) =>
+          Number(
+            await redis.eval(TAKE, 1, key, Date.now(), limit, windowMs, urgency === 'background' ? reserve : 0, TTL_MS),
+          ),
+        () => local.take(urgency === 'background', Date.now()),
+      )
+      if (retryAtMs > 0)
+        throw throttled(
+          `${account}: the account's request limit is used up${urgency === 'background' ? ' but for the part kept for what users wait for' : ''}, going on at ${new Date(retryAtMs).toISOString()}`,
+          retryAtMs,
+          { code: 'rate_limit_exceeded' },
+        )
+    },
+    async observe({ limit: said, remaining }) {
+      if (remaining === undefined || !Number.isFinite(remaining)) return
+      local.observe(said ?? limit, remaining, Date.now())
+      await shared(
+        async (redis) => void (await redis.eval(OBSERVE, 1, key, Date.now(), said ?? limit, remaining, TTL_MS)),
+        () => undefined,
+      )
+    },
+    async block(untilMs) {
+      const bounded = Math.min(Math.max(untilMs, Date.now() + 1000), Date.now() + LONGEST_BLOCK_MS)
+      local.block(bounded)
+      await shared(
+        async (redis) => void (await redis.eval(BLOCK, 1, key, bounded, TTL_MS)),
+        () => undefined,
+      )
+    },
+  }
+}
+
+const TTL_MS = 2 * LONGEST_BLOCK_MS
+
+/** Returns 0 when one was taken, else the unix milliseconds at which to ask again. */
+const TAKE = `
+local now = tonumber(ARGV[1])
+local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at', 'limit', 'blocked')
+local limit = tonumber(bucket[3]) or tonumber(ARGV[2])
+local rate = limit / tonumber(ARGV[3])
+local blocked = tonumber(bucket[4]) or 0
+if blocked > now then return tostring(blocked) end
+local at = tonumber(bucket[2]) or now
+local tokens = math.min(limit, (tonumber(bucket[1]) or limit) + math.max(0, now - at) * rate)
+local floor = math.ceil(limit * tonumber(ARGV[4]))
+local answer = '0'
+if tokens < floor + 1 then answer = tostring(math.ceil(now + (floor + 1 - tokens) / rate)) else tokens = tokens - 1 end
+redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', ARGV[1], 'limit', tostring(limit))
+redis.call('PEXPIRE', KEYS[1], ARGV[5])
+return answer
+`
+
+const OBSERVE = `
+redis.call('HSET', KEYS[1], 'at', ARGV[1], 'limit', ARGV[2], 'tokens', ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+`
+
+const BLOCK = `
+redis.call('HSET', KEYS[1], 'blocked', ARGV[1])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+`
+
+function createLocalBucket(startLimit: number, windowMs: number, reserve: number) {
+  let limit = startLimit
+  let tokens = startLimit
+  let at = 0
+  let blocked = 0
+  return {
+    take(background: boolean, now: number): number {
+      if (blocked > now) return blocked
+      const rate = limit / windowMs
+      tokens = Math.min(limit, tokens + (at === 0 ? 0 : Math.max(0, now - at) * rate))
+      at = now
+      const floor = background ? Math.ceil(limit * reserve) : 0
+      if (tokens < floor + 1) return Math.ceil(now + (floor + 1 - tokens) / rate)
+      tokens--
+      return 0
+    },
+    observe(said: number, remaining: number, now: number) {
+      limit = said
+      tokens = remaining
+      at = now
+    },
+    block(untilMs: number) {
+      blocked = untilMs
+    },
+  }
+}

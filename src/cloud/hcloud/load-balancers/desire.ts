@@ -1,0 +1,256 @@
+import { matches } from '../../../config/selector.ts'
+import type { HcloudLoadBalancerDefaults } from '../../../config/types.ts'
+import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
+import type { Note } from '../../provider.ts'
+import type { Algorithm, Listener, Protocol } from '../model.ts'
+import { DEFAULT_HEALTH, DEFAULT_HEALTH_HTTP, DEFAULT_HTTP } from '../parse.ts'
+import { type AnnotationValues, PREFIX, parseAnnotations } from './annotations.ts'
+import { managedCertificateName } from './names.ts'
+import { type WantedTarget, wantedTargets } from './targets.ts'
+
+/** What a Service wants of its load balancer, in full. What is undefined is left as it is, or to the API at creation. */
+export interface Desired {
+  /** From the annotation; without it a new load balancer gets its default name, and one that is there keeps its own. */
+  name?: string
+  type?: string
+  /** Neither annotation nor setting names a type, and a new load balancer gets the smallest. */
+  placement: { location?: string; networkZone?: string }
+  algorithm?: Algorithm
+  publicInterface?: boolean
+  rdns: { ipv4?: string; ipv6?: string }
+  attachment: { ip?: string; ipRange?: string }
+  usePrivateIp: boolean
+  /** Certificates are filled in when they are known: all listeners have the same. */
+  listeners: Listener[]
+  certificates: WantedCertificates
+  targets: WantedTarget[]
+  ingress: { hostname?: string; ipv6: boolean; privateAddresses: boolean; ipMode: 'VIP' | 'Proxy' }
+}
+
+export type WantedCertificates =
+  | { kind: 'none' }
+  /** Ids or names, as written. */
+  | { kind: 'uploaded'; references: string[] }
+  | { kind: 'managed'; name: string; domains: string[]; staging: boolean }
+
+export interface DesireOptions {
+  defaults: HcloudLoadBalancerDefaults
+  hasNetwork: boolean
+  robotEnabled: boolean
+}
+
+export const DEFAULT_TYPE = 'lb11'
+
+/** Pure. `faults` lists everything that is wrong with the Service; with any of them nothing may be sent. */
+export function desire(
+  service: ServiceProjection,
+  nodes: readonly NodeProjection[],
+  options: DesireOptions,
+): { desired: Desired; faults: string[]; notes: Note[] } {
+  const { defaults } = options
+  const { values, faults, remarks } = parseAnnotations(service.annotations)
+  const notes: Note[] = remarks.map((message) => warning('AnnotationIgnored', message))
+  const usePrivateIp = values['use-private-ip'] ?? defaults.usePrivateIp
+  if (usePrivateIp && !options.hasNetwork)
+    faults.push(`use-private-ip needs a network: set HCLOUD_NETWORK, or annotation ${PREFIX}use-private-ip to "false"`)
+  const protocol: Protocol = values.protocol ?? 'tcp'
+  const usesProxyProtocol = values['uses-proxyprotocol'] ?? defaults.usesProxyProtocol ?? false
+  const certificates = wantedCertificates(service, values, protocol, faults)
+  if (protocol !== 'https' && values['http-redirect-http'])
+    faults.push(`annotation ${PREFIX}http-redirect-http needs ${PREFIX}protocol "https", which is "${protocol}"`)
+  if (protocol === 'tcp' && values['http-sticky-sessions'])
+    faults.push(`annotation ${PREFIX}http-sticky-sessions needs ${PREFIX}protocol "http" or "https"`)
+  const selected = nodes.filter((node) => matches(values['node-selector'] ?? [], node.labels))
+  const targets = wantedTargets(selected, { usePrivateIp, robotEnabled: options.robotEnabled })
+  const { listeners, notes: portNotes, faults: portFaults } = wantedListeners(service, values, options)
+  faults.push(...portFaults)
+  notes.push(...portNotes, ...targets.notes, ...fieldNotes(service))
+  const type = values.type ?? defaults.type
+  return {
+    desired: {
+      ...present('name', values.name),
+      ...present('type', type || undefined),
+      placement: placement(values, defaults),
+      ...present('algorithm', values['algorithm-type'] ?? defaults.algorithmType),
+      ...present('publicInterface', negated(values['disable-public-network'] ?? defaults.disablePublicNetwork)),
+      rdns: { ...present('ipv4', values['ipv4-rdns']), ...present('ipv6', values['ipv6-rdns']) },
+      attachment: {
+        ...present('ip', values['private-ipv4'] || undefined),
+        ...present('ipRange', values['private-subnet-ip-range'] ?? defaults.privateSubnetIpRange),
+      },
+      usePrivateIp,
+      listeners,
+      certificates,
+      targets: targets.targets,
+      ingress: {
+        ...present('hostname', values.hostname),
+        ipv6: !(values['ipv6-disabled'] ?? defaults.disableIpv6),
+        privateAddresses: !(values['disable-private-ingress'] ?? defaults.disablePrivateIngress),
+        ipMode: usesProxyProtocol ? 'Proxy' : 'VIP',
+      },
+    },
+    faults,
+    notes,
+  }
+}
+
+/** A location goes before a zone, wherever they come from. */
+function placement(values: AnnotationValues, defaults: HcloudLoadBalancerDefaults): Desired['placement'] {
+  const location = values.location ?? defaults.location
+  const networkZone = values['network-zone'] ?? defaults.networkZone
+  if (location) return { location }
+  return networkZone ? { networkZone } : {}
+}
+
+function wantedCertificates(
+  service: ServiceProjection,
+  values: AnnotationValues,
+  protocol: Protocol,
+  faults: string[],
+): WantedCertificates {
+  const references = values['http-certificates'] ?? []
+  const managed = values['certificate-type'] === 'managed'
+  const asked = managed || references.length > 0
+  if (asked && protocol !== 'https') {
+    faults.push(
+      `annotation ${PREFIX}${managed ? 'certificate-type' : 'http-certificates'} needs ${PREFIX}protocol "https", which is "${protocol}"`,
+    )
+  }
+  if (managed) {
+    const domains = values['http-managed-certificate-domains'] ?? []
+    if (domains.length === 0)
+      faults.push(
+        `a managed certificate has no domains: name them in annotation ${PREFIX}http-managed-certificate-domains`,
+      )
+    return {
+      kind: 'managed',
+      name: values['http-managed-certificate-name'] || managedCertificateName(service.uid),
+      domains,
+      staging: values['http-managed-certificate-acme-staging'] === 'true',
+    }
+  }
+  if (
+    protocol === 'https' &&
+    references.length === 0 &&
+    service.annotations[`${PREFIX}http-certificates`] === undefined
+  )
+    faults.push(
+      `${PREFIX}protocol "https" needs a certificate: name one in annotation ${PREFIX}http-certificates, or set ${PREFIX}certificate-type to "managed"`,
+    )
+  return references.length > 0 ? { kind: 'uploaded', references } : { kind: 'none' }
+}
+
+function wantedListeners(
+  service: ServiceProjection,
+  values: AnnotationValues,
+  { defaults }: DesireOptions,
+): { listeners: Listener[]; notes: Note[]; faults: string[] } {
+  const listeners: Listener[] = []
+  const notes: Note[] = []
+  const faults: string[] = []
+  for (const port of service.ports) {
+    if (port.protocol !== undefined && port.protocol !== 'TCP') {
+      notes.push(
+        warning(
+          'UnsupportedProtocolConfigured',
+          `port ${port.port} has protocol ${port.protocol}: Hetzner's load balancers know TCP only, so it gets no listener`,
+        ),
+      )
+    } else if (!port.nodePort) {
+      faults.push(
+        `port ${port.port} has no node port, which a load balancer needs: set spec.allocateLoadBalancerNodePorts to true, or name a nodePort`,
+      )
+    } else {
+      listeners.push(wantedListener(port.port, port.nodePort, values, defaults))
+    }
+  }
+  return { listeners, notes, faults }
+}
+
+function wantedListener(
+  listenPort: number,
+  nodePort: number,
+  values: AnnotationValues,
+  defaults: HcloudLoadBalancerDefaults,
+): Listener {
+  const protocol: Protocol = values.protocol ?? 'tcp'
+  return {
+    protocol,
+    listenPort,
+    destinationPort: nodePort,
+    proxyProtocol: values['uses-proxyprotocol'] ?? defaults.usesProxyProtocol ?? false,
+    ...(protocol === 'tcp'
+      ? {}
+      : {
+          http: {
+            cookieName: values['http-cookie-name'] ?? DEFAULT_HTTP.cookieName,
+            cookieLifetime: values['http-cookie-lifetime']?.seconds ?? DEFAULT_HTTP.cookieLifetime,
+            ...present('timeoutIdle', values['http-timeout-idle']?.seconds),
+            redirectHttp: values['http-redirect-http'] ?? false,
+            stickySessions: values['http-sticky-sessions'] ?? false,
+            certificates: [],
+          },
+        }),
+    healthCheck: wantedHealthCheck(protocol, nodePort, values, defaults),
+  }
+}
+
+/** Zero by setting counts as not set. */
+const set = (value: number | undefined) => (value === undefined || value === 0 ? undefined : value)
+const wholeSeconds = (ms: number | undefined) => (set(ms) === undefined ? undefined : Math.trunc((ms ?? 0) / 1000))
+
+function wantedHealthCheck(
+  listenerProtocol: Protocol,
+  nodePort: number,
+  values: AnnotationValues,
+  defaults: HcloudLoadBalancerDefaults,
+): Listener['healthCheck'] {
+  const interval = values['health-check-interval']?.seconds ?? wholeSeconds(defaults.healthCheckIntervalMs)
+  const timeout = values['health-check-timeout']?.seconds ?? wholeSeconds(defaults.healthCheckTimeoutMs)
+  const retries = values['health-check-retries'] ?? set(defaults.healthCheckRetries)
+  const asked = values['health-check-protocol']
+  const port = values['health-check-port']
+  const triggered = [asked, port, interval, timeout, retries].some((value) => value !== undefined)
+  const protocol = triggered ? (asked ?? listenerProtocol) : 'tcp'
+  return {
+    protocol: protocol === 'tcp' ? 'tcp' : 'http',
+    port: port ?? nodePort,
+    interval: interval ?? DEFAULT_HEALTH.interval,
+    timeout: timeout ?? DEFAULT_HEALTH.timeout,
+    retries: retries ?? DEFAULT_HEALTH.retries,
+    ...(protocol === 'tcp'
+      ? {}
+      : {
+          http: {
+            domain: values['health-check-http-domain'] ?? DEFAULT_HEALTH_HTTP.domain,
+            path: values['health-check-http-path'] ?? DEFAULT_HEALTH_HTTP.path,
+            response: DEFAULT_HEALTH_HTTP.response,
+            statusCodes: values['http-status-codes'] ?? DEFAULT_HEALTH_HTTP.statusCodes,
+            // The API has no https here: it is http with TLS.
+            tls: protocol === 'https' || (values['health-check-http-validate-certificate'] ?? false),
+          },
+        }),
+  }
+}
+
+function fieldNotes(service: ServiceProjection): Note[] {
+  if (service.loadBalancerSourceRanges.length === 0) return []
+  return [
+    warning(
+      'SourceRangesUnsupported',
+      "spec.loadBalancerSourceRanges has no effect: Hetzner's load balancers take connections from everywhere",
+    ),
+  ]
+}
+
+function warning(reason: string, message: string): Note {
+  return { type: 'Warning', reason, message }
+}
+
+function negated(value: boolean | undefined): boolean | undefined {
+  return value === undefined ? undefined : !value
+}
+
+function present<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
+  return value === undefined ? {} : ({ [key]: value } as { [P in K]?: V })
+}

@@ -1,0 +1,74 @@
+import type { Redis } from 'ioredis'
+import type { Call } from '../../../call.ts'
+import { permanent } from '../../../errors.ts'
+import type { Note } from '../../provider.ts'
+import { createSharedRead } from '../../shared-read.ts'
+import type { HcloudClient } from '../client.ts'
+import type { LoadBalancer, LoadBalancerType } from '../model.ts'
+import { DEFAULT_TYPE } from './desire.ts'
+
+/** The types that can be ordered; they hardly ever change. */
+export interface LoadBalancerTypes {
+  find(name: string, call: Call): Promise<LoadBalancerType | undefined>
+}
+
+const MAX_AGE_MS = 3_600_000
+
+export function createLoadBalancerTypes(options: {
+  client: HcloudClient
+  redis?: Redis
+  prefix: string
+}): LoadBalancerTypes {
+  const { client, redis, prefix } = options
+  const shared = createSharedRead<LoadBalancerType[]>({
+    ...(redis ? { redis } : {}),
+    key: () => `${prefix}:hcloud:v1:load-balancer-types:${client.account()}`,
+    maxAgeMs: MAX_AGE_MS,
+    fetch: client.loadBalancerTypes.list,
+  })
+  return {
+    async find(name, call) {
+      const named = (types: LoadBalancerType[]) => types.find((type) => type.name === name)
+      return named(await shared.get(call)) ?? named(await shared.fresh(call))
+    },
+  }
+}
+
+/**
+ * The type that a load balancer shall have; undefined leaves the one that it has. Throws `permanent` for a type that does not exist, or
+ * that can't be ordered any more although a change to it is needed.
+ */
+export async function resolveType(
+  wanted: string | undefined,
+  observed: LoadBalancer | undefined,
+  types: LoadBalancerTypes,
+  call: Call,
+): Promise<{ type?: LoadBalancerType; notes: Note[] }> {
+  const notes: Note[] = []
+  if (wanted === undefined) {
+    notes.push({
+      type: 'Warning',
+      reason: 'LoadBalancerTypeUnconfigured',
+      message: `no load balancer type is configured, ${observed ? `${observed.type.name} stays` : `${DEFAULT_TYPE} is taken`}: name one in annotation load-balancer.hetzner.cloud/type or HCLOUD_LOAD_BALANCERS_TYPE`,
+    })
+    if (observed) return { notes }
+  }
+  const name = wanted ?? DEFAULT_TYPE
+  const type = await types.find(name, call)
+  if (!type)
+    throw permanent(`load balancer type not found: ${name}. Correct annotation load-balancer.hetzner.cloud/type.`)
+  if (type.unavailableAfter === undefined) return { type, notes }
+  const until = Date.parse(type.unavailableAfter)
+  if (until <= Date.now()) {
+    if (observed?.type.name === name) return { type, notes }
+    throw permanent(
+      `Load Balancer Type "${name}" is unavailable and can no longer be ordered. Choose another in annotation load-balancer.hetzner.cloud/type.`,
+    )
+  }
+  notes.push({
+    type: 'Warning',
+    reason: 'LoadBalancerTypeDeprecated',
+    message: `Load Balancer Type "${name}" is deprecated and will no longer be available for order as of ${type.unavailableAfter.slice(0, 10)}`,
+  })
+  return { type, notes }
+}

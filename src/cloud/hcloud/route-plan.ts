@@ -1,0 +1,141 @@
+import ipaddr from 'ipaddr.js'
+import { parseCidr } from '../../config/grammar.ts'
+import { permanent, transient, type WindlassError } from '../../errors.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import type { Note } from '../provider.ts'
+import type { CloudServerId, Network, Server } from './model.ts'
+import { parseProviderId } from './provider-id.ts'
+
+export type RouteChange =
+  | { kind: 'add-route'; summary: string; destination: string; gateway: string; node: string }
+  /** `node` is there when the route makes place for one of that node. */
+  | { kind: 'delete-route'; summary: string; destination: string; gateway: string; node?: string }
+
+export interface PlannedRoutes {
+  changes: RouteChange[]
+  notes: Note[]
+  /** Nodes that need nothing. */
+  routed: Set<string>
+  /** Nodes that will have all their routes when the changes are done. */
+  changing: Set<string>
+  /** Nodes that can't have their routes now. */
+  failed: Map<string, WindlassError>
+}
+
+/**
+ * Pure. One route for each IPv4 pod CIDR, to the address of the node's server in the network. Routes outside the cluster's ranges are
+ * other people's; inside, what belongs to no node goes.
+ */
+export function planRoutes(
+  nodes: readonly NodeProjection[],
+  clusterCidrs: readonly string[],
+  network: Network,
+  servers: readonly Server[],
+): PlannedRoutes {
+  const byId = new Map<CloudServerId, Server>(servers.map((server) => [server.id, server]))
+  const present = new Map(network.routes.map((route) => [networkOf(route.destination) ?? route.destination, route]))
+  const expected = new Set<string>()
+  const planned: PlannedRoutes = { changes: [], notes: [], routed: new Set(), changing: new Set(), failed: new Map() }
+  const additions: RouteChange[] = []
+  for (const node of [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const destinations = node.podCidrs.flatMap((cidr) => networkOf(cidr) ?? [])
+    if (node.podCidrs.length === 0) continue
+    // A CIDR of a node that is there is never taken away, not even while its server can't be seen.
+    for (const destination of destinations) expected.add(destination)
+    if (destinations.length === 0) {
+      planned.routed.add(node.name)
+      continue
+    }
+    const gateway = gatewayOf(node, byId, network)
+    if (gateway instanceof Error) {
+      planned.failed.set(node.name, gateway)
+      continue
+    }
+    let complete = true
+    for (const destination of destinations) {
+      if (!clusterCidrs.some((cidr) => within(destination, cidr)))
+        planned.notes.push({
+          type: 'Warning',
+          reason: 'ClusterCIDRMisconfigured',
+          message: `pod CIDR ${destination} of node ${node.name} is outside the cluster CIDR ${clusterCidrs.join(', ')}: set --cluster-cidr to the range that pod CIDRs are taken from`,
+          node: node.name,
+        })
+      const route = present.get(destination)
+      if (route?.gateway === gateway) continue
+      complete = false
+      if (route)
+        additions.push({
+          kind: 'delete-route',
+          summary: `delete route ${destination} via ${route.gateway}`,
+          ...route,
+          node: node.name,
+        })
+      additions.push({
+        kind: 'add-route',
+        summary: `add route ${destination} via ${gateway} for node ${node.name}`,
+        destination,
+        gateway,
+        node: node.name,
+      })
+    }
+    if (complete) planned.routed.add(node.name)
+    else planned.changing.add(node.name)
+  }
+  const stale = network.routes.filter(({ destination }) => {
+    const known = networkOf(destination) ?? destination
+    return !expected.has(known) && clusterCidrs.some((cidr) => touches(known, cidr))
+  })
+  planned.changes = [
+    ...stale.map(
+      (route): RouteChange => ({
+        kind: 'delete-route',
+        summary: `delete route ${route.destination} via ${route.gateway}, which belongs to no node`,
+        ...route,
+      }),
+    ),
+    ...additions,
+  ]
+  return planned
+}
+
+/** The address of a node's server in the network; an error that says what is missing. */
+function gatewayOf(
+  node: NodeProjection,
+  byId: ReadonlyMap<CloudServerId, Server>,
+  network: Network,
+): string | WindlassError {
+  const { name, providerId } = node
+  if (providerId === undefined) return transient(`node ${name} has no provider id yet, so no route`)
+  const parsed = parseProviderId(providerId)
+  if (parsed.kind !== 'cloud')
+    return permanent(`node ${name} (${providerId}) gets no route: routes are only supported for cloud servers`)
+  const server = byId.get(parsed.id)
+  if (!server) return transient(`node ${name} gets no route: server ${parsed.id} is not found`)
+  const gateway = server.privateNets.find((net) => net.network === network.id)?.ip
+  if (!gateway)
+    return transient(`node ${name} gets no route: server ${server.name} is not attached to network ${network.name}`)
+  if (!node.addresses.some(({ type, address }) => type === 'InternalIP' && address === gateway))
+    return transient(`node ${name} gets no route yet: ${gateway} is not among its addresses`)
+  return gateway
+}
+
+/** IPv4 only; host bits cleared. */
+function networkOf(cidr: string): string | undefined {
+  const parsed = parseCidr(cidr)
+  return 'value' in parsed && parsed.value.family === 'ipv4' ? parsed.value.network : undefined
+}
+
+function within(inner: string, outer: string): boolean {
+  const [address, prefix] = ipaddr.IPv4.parseCIDR(inner)
+  const [network, outerPrefix] = ipaddr.IPv4.parseCIDR(outer)
+  return prefix >= outerPrefix && address.match(network, outerPrefix)
+}
+
+/** The first or the last address of a range lies in another. */
+function touches(range: string, cidr: string): boolean {
+  if (networkOf(range) === undefined) return false
+  const [network, prefix] = ipaddr.IPv4.parseCIDR(cidr)
+  return [ipaddr.IPv4.networkAddressFromCIDR(range), ipaddr.IPv4.broadcastAddressFromCIDR(range)].some((address) =>
+    address.match(network, prefix),
+  )
+}

@@ -1,0 +1,109 @@
+import type { Call } from '../../call.ts'
+import { parseCidr } from '../../config/grammar.ts'
+import { kindOf, permanent, transient } from '../../errors.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import type { Change, Note, RoutePlan, Routes } from '../provider.ts'
+import type { ActionPoller } from './actions.ts'
+import { isBusy, isCode, isNotFound } from './api-error.ts'
+import type { HcloudClient } from './client.ts'
+import type { ConfiguredNetwork } from './network.ts'
+import { type PlannedRoutes, planRoutes, type RouteChange } from './route-plan.ts'
+import type { Servers } from './servers.ts'
+
+export interface RoutesOptions {
+  client: HcloudClient
+  actions: ActionPoller
+  servers: Servers
+  network: ConfiguredNetwork
+  /** `HCLOUD_NETWORK`. */
+  networkName: string
+}
+
+interface HcloudRoutePlan extends RoutePlan {
+  readonly changes: readonly (Change & RouteChange)[]
+  readonly planned?: PlannedRoutes
+}
+
+export function createRoutes({ client, actions, servers, network, networkName }: RoutesOptions): Routes {
+  /** Nodes whose IPv6 pod CIDRs have been spoken of. */
+  const told = new Set<string>()
+
+  async function plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call) {
+    const ranges = clusterCidrs.flatMap((cidr) => {
+      const parsed = parseCidr(cidr)
+      return 'value' in parsed && parsed.value.family === 'ipv4' ? [parsed.value.network] : []
+    })
+    if (ranges.length === 0) return { changes: [], notes: [] }
+    const present = await network.read(call)
+    const planned = planRoutes(nodes, ranges, present, await servers.list(call))
+    const notes = [...planned.notes, ...unsupported(nodes)]
+    return { changes: planned.changes, notes, planned } satisfies HcloudRoutePlan
+  }
+
+  function unsupported(nodes: readonly NodeProjection[]): Note[] {
+    return nodes.flatMap((node) => {
+      const cidrs = node.podCidrs.filter((cidr) => cidr.includes(':'))
+      if (cidrs.length === 0 || told.has(node.name)) return []
+      told.add(node.name)
+      return [
+        {
+          type: 'Normal',
+          reason: 'IPv6RoutesUnsupported',
+          message: `pod CIDR ${cidrs.join(', ')} gets no route: Hetzner's private networks have no IPv6`,
+          node: node.name,
+        },
+      ]
+    })
+  }
+
+  /** The network takes one action at a time: the next change waits for the end of this one. */
+  async function carryOut(change: RouteChange, networkId: number, call: Call): Promise<void> {
+    const { destination, gateway } = change
+    if (change.kind === 'delete-route') {
+      try {
+        const { actions: begun } = await client.networks.deleteRoute(networkId, { destination, gateway }, call)
+        await actions.wait(begun, call)
+      } catch (error) {
+        if (!isNotFound(error)) throw error
+      }
+      return
+    }
+    try {
+      const { actions: begun } = await client.networks.addRoute(networkId, { destination, gateway }, call)
+      await actions.wait(begun, call)
+    } catch (error) {
+      if (!isCode(error, 'route_already_exists', 'uniqueness_error')) throw error
+    }
+  }
+
+  return {
+    networkKey: `hcloud-network-${networkName}`,
+    plan,
+    async apply(given, call) {
+      const { planned, notes } = given as HcloudRoutePlan
+      const routed = new Set(planned?.routed ?? [])
+      const failed = new Map<string, Error>(planned?.failed ?? [])
+      if (!planned) return { routed, failed, notes: [...notes] }
+      const id = await network.id(call)
+      if (id === undefined) throw permanent('No network is configured: set HCLOUD_NETWORK to its name or id.')
+      for (const change of planned.changes) {
+        if (change.kind === 'add-route' && failed.has(change.node)) continue
+        try {
+          await carryOut(change, id, call)
+        } catch (error) {
+          const stop = kindOf(error) === 'aborted' || (kindOf(error) === 'throttled' && !isBusy(error))
+          if (stop || isCode(error, 'unauthorized', 'token_readonly')) throw error
+          const what = `${change.summary} did not work`
+          const fault =
+            kindOf(error) === 'permanent' ? permanent(what, { cause: error }) : transient(what, { cause: error })
+          if (change.node === undefined)
+            call.log.warn({ reason: String(error), route: change.destination }, 'route not deleted')
+          else failed.set(change.node, fault)
+        }
+      }
+      for (const node of planned.changing) if (!failed.has(node)) routed.add(node)
+      for (const node of failed.keys()) routed.delete(node)
+      return { routed, failed, notes: [...notes] }
+    },
+  }
+}

@@ -1,0 +1,176 @@
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import type { Call } from '../call.ts'
+import { aborted } from '../errors.ts'
+
+export interface SharedReadOptions<T> {
+  /** Shared by all workers; without it each process reads for itself. */
+  redis?: Redis
+  /** Whole key in Redis. It must name the account, so that a new credential never sees an old one's data. */
+  key: () => string
+  /** How long a read serves. 0 keeps nothing. */
+  maxAgeMs: number
+  /** Reads all of it. The value travels as JSON. */
+  fetch(call: Call): Promise<T>
+}
+
+export interface SharedRead<T> {
+  /** A read at most `maxAgeMs` old. One worker refreshes, all others wait for it. */
+  get(call: Call): Promise<T>
+  /** A read that began after this call. Callers that wait for the next one share it. */
+  fresh(call: Call): Promise<T>
+  /** What is known here and still young, without asking anybody. */
+  peek(): T | undefined
+  /** Drops what is known: a write has made it wrong. */
+  forget(): Promise<void>
+}
+
+const LOCK_MS = 20_000
+const POLL_MS = 50
+
+/** Something big that many ask for at once: kept in process and in Redis, read by one at a time. */
+export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T> {
+  const { redis, maxAgeMs } = options
+  let memo: { key: string; value: T; untilMs: number } | undefined
+  let refreshing: { key: string; value: Promise<T> } | undefined
+  const coalesced = createCoalescedRead<T>(async (call) => {
+    const key = options.key()
+    const value = await options.fetch(call)
+    await publish(key, value)
+    return value
+  })
+
+  const remember = (key: string, value: T, forMs: number) => {
+    if (forMs > 0) memo = { key, value, untilMs: performance.now() + forMs }
+  }
+
+  async function publish(key: string, value: T): Promise<void> {
+    remember(key, value, maxAgeMs)
+    if (!redis || maxAgeMs <= 0) return
+    // Others can read for themselves if Redis does not take it.
+    await redis.set(key, JSON.stringify(value), 'PX', maxAgeMs).catch(() => undefined)
+  }
+
+  async function published(key: string): Promise<T | undefined> {
+    if (!redis) return undefined
+    try {
+      const [[, text], [, ttlMs]] = (await redis.multi().get(key).pttl(key).exec()) as [
+        [unknown, string | null],
+        [unknown, number],
+      ]
+      if (typeof text !== 'string') return undefined
+      const value = JSON.parse(text) as T
+      remember(key, value, ttlMs)
+      return value
+    } catch {
+      return undefined
+    }
+  }
+
+  /** True when this worker is the one that reads. Without an answer from Redis everybody is. */
+  async function lock(key: string, token: string): Promise<boolean> {
+    if (!redis || maxAgeMs <= 0) return true
+    return (await redis.set(`${key}:lock`, token, 'PX', LOCK_MS, 'NX').catch(() => 'OK')) === 'OK'
+  }
+
+  async function unlock(key: string, token: string): Promise<void> {
+    if (redis && maxAgeMs > 0) await redis.eval(UNLOCK, 1, `${key}:lock`, token).catch(() => undefined)
+  }
+
+  async function refresh(key: string, call: Call): Promise<T> {
+    const token = randomUUID()
+    const giveUpAt = performance.now() + LOCK_MS
+    for (;;) {
+      const value = await published(key)
+      if (value !== undefined) return value
+      if ((await lock(key, token)) || performance.now() > giveUpAt) break
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
+    }
+    try {
+      const read = await options.fetch(detached(call))
+      await publish(key, read)
+      return read
+    } finally {
+      await unlock(key, token)
+    }
+  }
+
+  return {
+    async get(call) {
+      const key = options.key()
+      if (memo?.key === key && memo.untilMs > performance.now()) return memo.value
+      if (refreshing?.key !== key) {
+        const mine = { key, value: refresh(key, call) }
+        refreshing = mine
+        const done = () => {
+          if (refreshing === mine) refreshing = undefined
+        }
+        mine.value.then(done, done)
+      }
+      return untilAborted(refreshing?.value ?? refresh(key, call), call)
+    },
+    fresh: coalesced,
+    peek: () => (memo && memo.key === options.key() && memo.untilMs > performance.now() ? memo.value : undefined),
+    async forget() {
+      memo = undefined
+      await redis?.del(options.key()).catch(() => undefined)
+    },
+  }
+}
+
+const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
+
+/**
+ * Reads that must begin after they were asked for, at the cost of few: who asks while a read is on its way gets the next one,
+ * together with everybody else who asked meanwhile.
+ */
+export function createCoalescedRead<T>(fetch: (call: Call) => Promise<T>): (call: Call) => Promise<T> {
+  let current: Promise<T> | undefined
+  let next: Promise<T> | undefined
+
+  const start = (call: Call): Promise<T> => {
+    const read = fetch(detached(call))
+    current = read
+    const done = () => {
+      if (current === read) current = undefined
+    }
+    read.then(done, done)
+    return read
+  }
+
+  return (call) => {
+    if (!current) return untilAborted(start(call), call)
+    if (!next) {
+      const after = current
+      const following: Promise<T> = after
+        .then(
+          () => undefined,
+          () => undefined,
+        )
+        .then(() => {
+          next = undefined
+          return start(call)
+        })
+      next = following
+    }
+    return untilAborted(next, call)
+  }
+}
+
+/** A read that several wait for does not end with the first of them. */
+function detached(call: Call): Call {
+  return { ...call, signal: new AbortController().signal, beforeWrite: call.beforeWrite.bind(call) }
+}
+
+/** The caller stops waiting when its run is stopped; the read goes on for the others. */
+function untilAborted<T>(value: Promise<T>, { signal }: Call): Promise<T> {
+  if (signal.aborted) {
+    value.catch(() => undefined)
+    return Promise.reject(aborted('the run was stopped while it waited for a read', { cause: signal.reason }))
+  }
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(aborted('the run was stopped while it waited for a read', { cause: signal.reason }))
+    signal.addEventListener('abort', onAbort, { once: true })
+    value.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort))
+  })
+}
