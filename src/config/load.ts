@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { resolveClouds } from './clouds.ts'
 import { conceal } from './conceal.ts'
-import type { Fault, Notice } from './fault.ts'
+import { type Fault, type Notice, quoted } from './fault.ts'
 import { faultOfCertificates, isMapping, readYaml } from './files.ts'
 import { type Listen, parseDnsLabel, parseList } from './grammar.ts'
 import { nearest } from './nearest.ts'
@@ -118,8 +118,9 @@ async function entriesOf(
     faults.push({ name: `${name} in ${config.path}`, message: 'belongs to one cluster: move it to that cluster' })
   }
   if (Object.keys(clusters).length === 0) faults.push({ name: path, message: 'names no cluster' })
-  refuseOfOneCluster({ ...resolution, sources: [...resolution.sources, config.own] })
-  return Object.entries(clusters).flatMap(([id, mapping]) => {
+  const all = { ...resolution, sources: [...resolution.sources, config.own] }
+  refuseOfOneCluster(all)
+  return chosen(clusters, path, all).flatMap(([id, mapping]) => {
     const where = `cluster ${id} in ${path}`
     const label = parseDnsLabel(id)
     if ('fault' in label) faults.push({ name: where, message: label.fault })
@@ -131,10 +132,39 @@ async function entriesOf(
   })
 }
 
+/** Commands that work on one cluster at a time: `--cluster` chooses it. */
+const CHOOSING: readonly Command[] = ['forwarder', 'plan', 'doctor']
+
+function chosen(clusters: Mapping, path: string, resolution: Resolution): [string, unknown][] {
+  const { command, faults } = resolution
+  const entries = Object.entries(clusters)
+  if (!CHOOSING.includes(command)) return entries
+  const found = find('cluster', CLUSTER.cluster, resolution)
+  if (found.kind !== 'none') {
+    const { name, text } = found.given
+    const one = entries.filter(([id]) => id === text)
+    const hint = nearest(text, Object.keys(clusters))
+    if (one.length === 0) {
+      faults.push({
+        name,
+        message: `${quoted(text)} is not in ${path}${hint === undefined ? '' : `, the nearest is ${hint}`}`,
+      })
+    }
+    return one
+  }
+  if (command !== 'forwarder' || entries.length < 2) return entries
+  faults.push({
+    name: 'WINDLASS_CLUSTER',
+    message: `is missing: a forwarder works for one cluster, and ${path} has several`,
+  })
+  return []
+}
+
 /** A token in the environment would win over the tokens of all clusters. */
 function refuseOfOneCluster({ command, sources, faults, notices }: Resolution): void {
   for (const [key, setting] of Object.entries({ ...CLUSTER, ...FRAMEWORK, ...HCLOUD, ...CHERRY } as Group)) {
     if (setting.ofOneCluster !== true || !setting.commands.includes(command)) continue
+    if (key === 'cluster' && CHOOSING.includes(command)) continue
     const found = find(key, setting, { sources, faults })
     if (found.kind === 'none') continue
     const { name } = found.given

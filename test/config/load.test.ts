@@ -552,6 +552,8 @@ t.test('nothing prints a secret, whatever prints the settings', async (t) => {
     inspect(loaded, { depth: null, showHidden: true }),
     inspect(loaded.settings.clusters, { depth: null }),
     JSON.stringify(loaded.settings.server.dashboard),
+    inspect({ ...loaded.settings.redis, and: { ...loaded.settings.server } }),
+    JSON.stringify({ ...loaded.cluster, copied: true }),
     loaded.notices,
   ].join('\n')
   for (const secret of names) {

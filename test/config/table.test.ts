@@ -7,7 +7,7 @@ import { SECTIONS, SETTINGS } from '../../src/config/table.ts'
 t.test('every default is a value of its setting', async (t) => {
   for (const setting of SETTINGS) {
     const defaults = [setting.default, ...Object.values(setting.defaults ?? {})].filter((text) => text !== undefined)
-    for (const text of defaults) t.match(setting.parse(text), { value: /|/ }, `${setting.env ?? setting.flag} ${text}`)
+    for (const text of defaults) t.ok('value' in setting.parse(text), `${setting.env ?? setting.flag} ${text}`)
   }
 })
 
@@ -27,7 +27,7 @@ t.test('no name stands for two settings', async (t) => {
 t.test('every setting can be given, says what it does, and is of use to some command', async (t) => {
   for (const setting of SETTINGS) {
     t.ok(setting.flag !== undefined || setting.env !== undefined)
-    t.match(setting.doc, /\.$/, setting.flag)
+    t.match(setting.doc, /\.$/)
     t.ok(setting.commands.every((command) => COMMANDS.includes(command)) && setting.commands.length > 0)
     t.ok((setting.required ?? []).every((command) => setting.commands.includes(command)))
   }

@@ -27,7 +27,7 @@ export const FRAMEWORK = {
     parse: parseControllers,
     form: 'list of `*`, `name` and `-name`',
     default: '*',
-    commands: WORKING,
+    commands: [...WORKING, 'server'],
     doc: 'Which controllers run: `cloud-node-controller`, `cloud-node-lifecycle-controller`, `service-lb-controller`, `node-route-controller`, or short `cloud-node`, `cloud-node-lifecycle`, `service`, `route`.',
   }),
   clusterName: setting({
@@ -54,7 +54,7 @@ export const FRAMEWORK = {
     form: '`true` or `false`',
     default: 'true',
     emptyIsValue: true,
-    commands: WORKING,
+    commands: [...WORKING, 'server'],
     doc: 'Whether pod routes are kept at the cloud.',
   }),
   routeReconciliationPeriod: setting({

@@ -155,8 +155,8 @@ export const PROCESS = {
     parse: durationFrom(0),
     form: 'duration',
     default: '25s',
-    commands: WORKING,
-    doc: 'From SIGTERM until runs that still go are handed back. Shorter than the Pod’s termination grace period.',
+    commands: ['server', 'worker', 'all'],
+    doc: 'From SIGTERM until requests are cut and runs handed back that still go. Shorter than the Pod’s termination grace period.',
   }),
   resyncPeriod: setting({
     env: 'WINDLASS_RESYNC_PERIOD',
@@ -192,7 +192,7 @@ export const CLUSTER = {
     default: 'default',
     ofOneCluster: true,
     commands: COMMANDS,
-    doc: 'Id of the cluster, the same for forwarder, server and worker. In a file of clusters the ids are its keys.',
+    doc: 'Id of the cluster, the same for forwarder, server and worker. In a file of clusters the ids are its keys, and `forwarder`, `plan` and `doctor` choose one by it.',
   }),
   kubeconfig: optional({
     env: 'KUBECONFIG',
