@@ -313,7 +313,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
     const { kind, key, uid, cause, urgency, traceparent, eventId } = job.data
     const { jobId, token } = over()
     const hold = createHold(key, untilMs, () => gate.holds(key, jobId, token))
-    const overrun = setTimeout(() => hold.revoke('overrun'), timings.overrunMs)
+    const overrun = setTimeout(() => hold.revoke('overrun'), timings.overrunMs).unref()
     const traceId = traceparent?.split('-')[1]
     const handlerLog = runLog.child({ ...(traceId ? { traceId } : {}) })
     runLog.debug({ generation, cause, traceId }, 'run started')

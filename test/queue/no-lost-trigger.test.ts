@@ -49,7 +49,7 @@ t.setTimeout(180_000)
 
 t.test('no interleaving loses a trigger, or lets two runs write', async (t) => {
   const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
-  const played = await play(t, { objects: 1200, seed })
+  const played = await play(t, { objects: 1100, seed })
   t.comment(`seed ${seed}: ${played.interleavings} interleavings of ${played.triggers} triggers, ${played.runs} runs`)
   for (const [state, count] of Object.entries(played.states).sort()) t.comment(`${String(count).padStart(5)} ${state}`)
   t.ok(played.interleavings >= 1000)
@@ -63,8 +63,18 @@ t.test('no interleaving loses a trigger, or lets two runs write', async (t) => {
 
 t.test('a worker that does not look at what became due since a run began is caught', async (t) => {
   const played = await play(t, {
-    objects: 150,
+    objects: 100,
     seed: 7,
+    // Each run fails, and the triggers come while it is at work.
+    plan: (random) => ({
+      ...makePlan(random),
+      kind: 'service',
+      runs: [{ ending: 'fail', beforeReadMs: 5, afterReadMs: 10 + Math.floor(random() * 30) }],
+      triggers: [
+        { when: { atMs: 0 }, urgency: 'user', how: 'event' },
+        { when: { run: 0, point: 'read', afterMs: Math.floor(random() * 5) }, urgency: 'user', how: 'event' },
+      ],
+    }),
     ledger: (ledger) => ({
       ...ledger,
       hold: async (key, forMs) => ({ ...(await ledger.hold(key, forMs)), due: false }),
@@ -77,7 +87,12 @@ t.test('a worker that does not look at what became due since a run began is caug
 
 async function play(
   t: Test,
-  options: { objects: number; seed: number; ledger?: (ledger: Ledger) => Ledger },
+  options: {
+    objects: number
+    seed: number
+    plan?: (random: () => number) => Plan
+    ledger?: (ledger: Ledger) => Ledger
+  },
 ): Promise<{
   interleavings: number
   triggers: number
@@ -156,7 +171,9 @@ async function play(
     else subject.seen = Math.max(subject.seen, seen)
     if (ending === 'die') {
       subject.state = 'its worker died'
-      await new Promise((_, reject) => run.call.signal.addEventListener('abort', () => reject(run.call.signal.reason)))
+      const { signal } = run.call
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      throw signal.reason
     }
     await sleep(ending === 'freeze' ? 600 : afterReadMs)
     const overtaken = subject.starts > index + 1
@@ -244,14 +261,22 @@ async function play(
   )
 
   for (let n = 0; n < options.objects; n++) {
-    const plan = makePlan(random)
-    const subject = { key: `Service/n/${n}`, plan, version: 0, acknowledged: 0, seen: 0, starts: 0, state: 'never run' }
+    const plan = (options.plan ?? makePlan)(random)
+    const subject = {
+      key: `Service/n/${n}`,
+      plan,
+      version: 0,
+      acknowledged: 0,
+      seen: 0,
+      starts: 0,
+      state: 'waiting for its first run',
+    }
     subjects.set(subject.key, subject)
   }
   const started: Promise<void>[] = []
   for (const subject of subjects.values()) {
     // A steady stream rather than one wave, so that the machine is busy and not choked.
-    await sleep(12)
+    await sleep(9)
     started.push(
       ...subject.plan.triggers.map(async ({ when }, index) => {
         if (!('atMs' in when)) return
