@@ -102,13 +102,13 @@ export function resolveContext(config: Kubeconfig, wanted: string | undefined): 
   return { name, clusterName: context.cluster ?? '', cluster, userName: context.user ?? '', user: user ?? {} }
 }
 
-/** The context as a kubeconfig of its own, for client-node. */
-export function writeKubeconfig({ name, clusterName, cluster, userName, user }: KubeconfigContext): string {
+/** The user as a kubeconfig of its own, for client-node. It is not to connect to anything, so the cluster is a mere name. */
+export function writeUserKubeconfig({ name, clusterName, userName, user }: KubeconfigContext): string {
   return stringify({
     apiVersion: 'v1',
     kind: 'Config',
     'current-context': name,
-    clusters: [{ name: clusterName, cluster }],
+    clusters: [{ name: clusterName, cluster: { server: 'https://kubernetes' } }],
     users: [{ name: userName, user }],
     contexts: [{ name, context: { cluster: clusterName, user: userName } }],
   })

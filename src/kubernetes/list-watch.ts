@@ -40,6 +40,8 @@ export interface ListWatchOptions<T extends { metadata: ObjectMeta }, P = T> {
    * a healthy watch is never that quiet; below it TCP keep-alive finds a peer that vanished.
    */
   silenceMs?: number
+  /** Longest wait before the first try after a failure; doubled at each further one. The real wait is any part of it. */
+  backoffMs?: number
 }
 
 /** A list and watch that goes on until its signal fires, and what metrics want to know of it. */
@@ -225,7 +227,8 @@ class RunningListWatch<T extends { metadata: ObjectMeta }, P> implements ListWat
     const now = Date.now()
     if (now - this.#failedAtMs > CALM_MS) this.#failures = 0
     this.#failedAtMs = now
-    const ceilingMs = Math.min(BACKOFF_MS.first * 2 ** this.#failures, BACKOFF_MS.max)
+    const { backoffMs = BACKOFF_MS.first } = this.#options
+    const ceilingMs = Math.min(backoffMs * 2 ** this.#failures, BACKOFF_MS.max)
     const cause = error instanceof WatchBroken ? error.cause : error
     // The first lost version after a calm time is an ordinary event, and the sooner the list the shorter the gap.
     const first = error instanceof VersionLost && this.#failures === 0

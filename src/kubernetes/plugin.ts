@@ -1,7 +1,7 @@
 import type { RequestOptions } from 'node:https'
 import { messageOf, transient } from '../errors.ts'
 import type { Authentication } from './credentials.ts'
-import { type KubeconfigContext, writeKubeconfig } from './kubeconfig.ts'
+import { type KubeconfigContext, writeUserKubeconfig } from './kubeconfig.ts'
 
 /** An answer of the plugin is asked for again after this; client-node itself caches until the credential expires. */
 const MAX_AGE_MS = 10_000
@@ -46,7 +46,7 @@ export function pluginAuthenticator(context: KubeconfigContext & { server: strin
 async function load(context: KubeconfigContext & { server: string }) {
   const { KubeConfig } = await import('@kubernetes/client-node')
   const config = new KubeConfig()
-  config.loadFromString(writeKubeconfig(withExecInfo(context)))
+  config.loadFromString(writeUserKubeconfig(withExecInfo(context)))
   return config
 }
 

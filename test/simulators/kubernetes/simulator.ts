@@ -1,6 +1,7 @@
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
+import { TLSSocket } from 'node:tls'
 import { parse as parseYaml, stringify } from 'yaml'
 import { Access, EVERYTHING, type Rule } from './access.ts'
 import { type Fault, type FaultEffect, Faults } from './faults.ts'
@@ -32,6 +33,8 @@ export interface SeenRequest {
   resource: string
   status: number
   user?: string
+  /** Common name of the client's certificate. */
+  clientName?: string
   contentType?: string
   body?: Json
 }
@@ -214,6 +217,8 @@ class Simulator implements KubernetesSimulator {
       if (contentType !== undefined) seen.contentType = contentType
       const account = this.access.authenticate(request.headers.authorization)
       seen.user = account.user
+      const name = request.socket instanceof TLSSocket && request.socket.getPeerCertificate().subject?.CN
+      if (name) seen.clientName = String(name)
       const target = this.#route(url.pathname)
       if (target && 'kind' in target) {
         seen.verb = verbOf(method, target, url.searchParams)

@@ -43,7 +43,7 @@ export class Watches {
     const watch: OpenWatch = { response, request, frozen: false, end: () => {} }
     let reached = Number(resourceVersion ?? 0)
     const send = (type: string, object: unknown) => {
-      if (!watch.frozen) response.write(`${JSON.stringify({ type, object })}\n`)
+      if (!watch.frozen && !response.writableEnded) response.write(`${JSON.stringify({ type, object })}\n`)
     }
     const pass = (change: Change) => {
       if (change.kind !== kind || change.version <= reached) return
