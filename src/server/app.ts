@@ -1,6 +1,6 @@
 import swagger from '@fastify/swagger'
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify'
+import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { dashboard, dashboardOff } from './dashboard/plugin.ts'
 import type { ServerDeps } from './deps.ts'
 import { createEpochKeeper } from './ingest/epoch-keeper.ts'
@@ -23,7 +23,7 @@ export interface Server {
 export async function buildServer(deps: ServerDeps): Promise<Server> {
   const app = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: deps.bodyLimitBytes,
     // While we drain, what still arrives on open connections is answered: it would only come again.
     return503OnClosing: false,
