@@ -32,7 +32,7 @@ export async function connect(
 ): Promise<KubernetesConnection> {
   const { env = process.env, serviceAccountDir = SERVICE_ACCOUNT_DIR } = surroundings
   const load = () => loadAccess(settings, { env, serviceAccountDir }, log)
-  return new KubernetesConnection(load(), load, env, log)
+  return new KubernetesConnection(await load(), load, env, log)
 }
 
 /**
@@ -45,13 +45,14 @@ export class KubernetesConnection {
   #clientKey: string
   #generation = 0
   #reloadedAtMs = Number.NEGATIVE_INFINITY
+  #reloading: Promise<void> | undefined
   #used: { access: Access; tls: Authentication['tls'] }
-  readonly #load: () => Access
+  readonly #load: () => Promise<Access>
   readonly #env: NodeJS.ProcessEnv
   readonly #log: Logger
   readonly #retired = new Map<HttpClient, NodeJS.Timeout>()
 
-  constructor(access: Access, load: () => Access, env: NodeJS.ProcessEnv, log: Logger) {
+  constructor(access: Access, load: () => Promise<Access>, env: NodeJS.ProcessEnv, log: Logger) {
     this.#access = access
     this.#load = load
     this.#env = env
@@ -70,14 +71,14 @@ export class KubernetesConnection {
   async request(request: KubernetesRequest): Promise<HttpResponse> {
     const generation = this.#generation
     const answer = await this.#send(request, (client, sent) => client.request(sent))
-    if (answer.status !== 401 || !this.#renew(generation)) return answer
+    if (answer.status !== 401 || !(await this.#renew(generation))) return answer
     return this.#send(request, (client, sent) => client.request(sent))
   }
 
   async stream(request: KubernetesRequest): Promise<HttpStream> {
     const generation = this.#generation
     const answer = await this.#send(request, (client, sent) => client.stream(sent))
-    if (answer.status !== 401 || !this.#renew(generation)) return answer
+    if (answer.status !== 401 || !(await this.#renew(generation))) return answer
     answer.destroy()
     return this.#send(request, (client, sent) => client.stream(sent))
   }
@@ -134,18 +135,24 @@ export class KubernetesConnection {
   }
 
   /** True when the credentials are newer now than those of `generation`. */
-  #renew(generation: number): boolean {
+  async #renew(generation: number): Promise<boolean> {
     if (generation !== this.#generation) return true
-    if (performance.now() - this.#reloadedAtMs < RELOAD_INTERVAL_MS) return false
+    if (!this.#reloading && performance.now() - this.#reloadedAtMs < RELOAD_INTERVAL_MS) return false
+    this.#reloading ??= this.#reload().finally(() => {
+      this.#reloading = undefined
+    })
+    await this.#reloading
+    return generation !== this.#generation
+  }
+
+  async #reload(): Promise<void> {
     this.#reloadedAtMs = performance.now()
     try {
-      this.#access = this.#load()
+      this.#access = await this.#load()
       this.#generation++
       this.#log.info({ server: this.server }, 'Kubernetes refused our credentials, they were read again')
-      return true
     } catch (error) {
       this.#log.warn({ err: error }, 'Kubernetes refused our credentials, and they cannot be read again')
-      return false
     }
   }
 }

@@ -4,8 +4,7 @@ import type { KubernetesSettings } from '../config/types.ts'
 import { messageOf, permanent, transient } from '../errors.ts'
 import type { HttpClientOptions } from '../http/client.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { type KubeconfigContext, readKubeconfigs, resolveContext, type UserEntry } from './kubeconfig.ts'
-import { pluginAuthenticator } from './plugin.ts'
+import type { KubeconfigContext, UserEntry } from './kubeconfig.ts'
 
 /** How to reach one API server, and as whom. */
 export interface Access {
@@ -36,11 +35,21 @@ export const SERVICE_ACCOUNT_DIR = '/var/run/secrets/kubernetes.io/serviceaccoun
 const TOKEN_FILE_MAX_AGE_MS = 10_000
 
 /** Reads everything anew: kubeconfig files, or the service account of the Pod. Throws `permanent` with what to change. */
-export function loadAccess(settings: KubernetesSettings, surroundings: Surroundings, log: Logger): Access {
+export async function loadAccess(
+  settings: KubernetesSettings,
+  surroundings: Surroundings,
+  log: Logger,
+): Promise<Access> {
   const access = settings.kubeconfig?.length
-    ? fromKubeconfig(resolveContext(readKubeconfigs(settings.kubeconfig), settings.context), settings.server, log)
+    ? await fromKubeconfig(await readContext(settings.kubeconfig, settings.context), settings.server, log)
     : inCluster(surroundings, settings.server, log)
   return { ...access, server: checkServer(access.server) }
+}
+
+/** The YAML parser costs 8 MB, which a Pod with a service account need not pay. */
+async function readContext(paths: readonly string[], context: string | undefined): Promise<KubeconfigContext> {
+  const { readKubeconfigs, resolveContext } = await import('./kubeconfig.ts')
+  return resolveContext(readKubeconfigs(paths), context)
 }
 
 function inCluster({ env, serviceAccountDir }: Surroundings, server: string | undefined, log: Logger): Access {
@@ -64,7 +73,11 @@ function inCluster({ env, serviceAccountDir }: Surroundings, server: string | un
   }
 }
 
-function fromKubeconfig(context: KubeconfigContext, serverOverride: string | undefined, log: Logger): Access {
+async function fromKubeconfig(
+  context: KubeconfigContext,
+  serverOverride: string | undefined,
+  log: Logger,
+): Promise<Access> {
   const { cluster, user, userName, clusterName } = context
   const server = serverOverride ?? cluster.server
   if (!server) throw permanent(`Cluster "${clusterName}" of the kubeconfig has no server`)
@@ -87,7 +100,9 @@ function fromKubeconfig(context: KubeconfigContext, serverOverride: string | und
     },
     ...(proxyUrl ? { proxyUrl } : {}),
     authenticate:
-      user.exec || user['auth-provider'] ? pluginAuthenticator({ ...context, server }) : staticAuthenticator(user, log),
+      user.exec || user['auth-provider']
+        ? (await import('./plugin.ts')).pluginAuthenticator({ ...context, server })
+        : staticAuthenticator(user, log),
   }
 }
 
