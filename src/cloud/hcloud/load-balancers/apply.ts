@@ -23,6 +23,8 @@ export interface Outcome {
   lb: LoadBalancer
   notes: Note[]
   faults: Error[]
+  /** Its place in the network could not be changed as asked: its addresses are not those that the Service wants. */
+  misplaced?: Error
 }
 
 /** What can follow a change of the network: private targets went with it. */
@@ -48,7 +50,8 @@ export async function applyChanges(
       lb = await reread(lb.id, options, call)
     if (now.length === pending.length) break
   }
-  return { lb, notes: run.notes, faults: run.faults }
+  const misplaced = run.networkFault()
+  return { lb, notes: run.notes, faults: run.faults, ...(misplaced ? { misplaced } : {}) }
 }
 
 /** Makes a load balancer, in one call if the API takes it, and returns it as it is afterwards. */
@@ -146,14 +149,13 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
   /** Summaries of changes that did not work: not tried again in this run. */
   const failed = new Set<string>()
   let sent: Sent[] = []
-  let networkFailed = false
+  let networkFault: Error | undefined
   let oneByOne = false
 
   function fail(change: LoadBalancerChange, error: unknown): void {
     if (isDone(change, error)) return
     if (stops(change, error)) throw error
     failed.add(change.summary)
-    if (change.kind === 'attach' || change.kind === 'detach') networkFailed = true
     if (change.kind === 'add-target') {
       const full = isCode(error, 'resource_limit_exceeded')
       const { note, fault } = badTarget(change.node, codeOf(error), messageOf(error))
@@ -165,7 +167,9 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
         )
       return
     }
-    faults.push(error instanceof Error ? error : new Error(String(error)))
+    const fault = error instanceof Error ? error : new Error(String(error))
+    faults.push(fault)
+    if (change.kind === 'attach' || change.kind === 'detach') networkFault ??= fault
   }
 
   async function settle(): Promise<void> {
@@ -186,7 +190,7 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
         await settle()
         removed = new Set()
       }
-      if (networkFailed && needsNetwork(change)) continue
+      if (networkFault && needsNetwork(change)) continue
       if (change.kind.startsWith('remove-') || change.kind.startsWith('delete-')) removed.add(change.summary)
       try {
         const begun = await sendInTurn(change)
@@ -251,7 +255,7 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
     }
   }
 
-  return { carryOut, notes, faults, failed }
+  return { carryOut, notes, faults, failed, networkFault: () => networkFault }
 }
 
 const TOGETHER = new Set<LoadBalancerChange['kind']>([

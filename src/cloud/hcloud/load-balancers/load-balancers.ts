@@ -168,6 +168,8 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       const observed =
         context.observed ?? (await createLoadBalancer(wanted, required(context.type), applyOptions, call))
       const outcome = await applyChanges(wanted, observed, applyOptions, call)
+      // Without its place in the network it does not have the addresses that were asked for: none are published.
+      if (outcome.misplaced) throw outcome.misplaced
       const faults: Error[] = [...context.faults, ...outcome.faults]
       if (faults.length === 0) faults.push(...(await deleteCertificates(certificates.after, call)))
       return {
