@@ -55,7 +55,7 @@ need() {
     install_packages "$package"
     return 0
   fi
-  say "$1 is missing, which $purpose. Install it (Debian, Ubuntu: apt-get install $package) and run this again"
+  say "$1 is missing, $purpose need it. Install it (Debian, Ubuntu: apt-get install $package) and run this again"
   missing=yes
 }
 missing=no
@@ -74,7 +74,7 @@ fi
 installed=node_modules/.package-lock.json
 if [ ! -e "$installed" ] || [ -n "$(find package-lock.json -newer "$installed")" ]; then
   say "npm ci (package-lock.json is newer than what is installed, or nothing is)"
-  npm ci --no-audit --no-fund --loglevel=error </dev/null >&2
+  npm ci --no-audit --no-fund --no-update-notifier --loglevel=error </dev/null >&2
   touch "$installed"
 fi
 if ! node_modules/.bin/node --version >/dev/null 2>&1; then
@@ -88,9 +88,9 @@ if grep -q '@tapjs/typescript' node_modules/@tapjs/test/test-built/dist/esm/inde
   PATH="$PWD/node_modules/.bin:$PATH" tap build </dev/null >&2
 fi
 
-need "tests, demo and benchmark run" redis-server redis-server
+need "tests, demo and benchmark" redis-server redis-server
 if [ "$browser" = yes ]; then
-  need "the tests of the dashboard run" chromium chromium chromium-browser google-chrome google-chrome-stable
+  need "the tests of the dashboard" chromium chromium chromium-browser google-chrome google-chrome-stable
 fi
 if [ "$missing" = yes ]; then exit 1; fi
 
