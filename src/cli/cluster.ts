@@ -30,10 +30,10 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
   const log = parts.log.child({ cluster: settings.id })
   const connection = await connect(settings.kubernetes, log)
   const kubernetes = createKubernetesApi(connection, {
-    onRequest({ verb, resource, status, ms }) {
+    onRequest({ verb, status, ms }) {
       const code = status === 0 ? '<error>' : String(status)
-      parts.metrics.increment('rest_client_requests_total', 1, { code, method: verb, host: resource })
-      parts.metrics.observe('rest_client_request_duration_seconds', ms / 1000, { verb, host: resource })
+      parts.metrics.increment('rest_client_requests_total', 1, { code, method: verb, host: connection.server })
+      parts.metrics.observe('rest_client_request_duration_seconds', ms / 1000, { verb, host: connection.server })
     },
   })
   const recorder = new EventRecorder({ api: kubernetes, log })

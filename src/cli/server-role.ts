@@ -77,12 +77,8 @@ export async function startServerRole(
   }
 }
 
-/** Whether node changes that concern pod routes are worth a job. */
+/** Whether node changes that concern pod routes may be worth a job. A server of its own knows no cloud's settings: the worker decides. */
 function routesOn({ clouds: { hcloud }, framework }: ClusterSettings): boolean {
-  return (
-    framework.configureCloudRoutes &&
-    framework.controllers.has('node-route-controller') &&
-    hcloud?.network !== undefined &&
-    hcloud.networkRoutesEnabled
-  )
+  const cloudHasRoutes = hcloud === undefined || (hcloud.network !== undefined && hcloud.networkRoutesEnabled)
+  return framework.configureCloudRoutes && framework.controllers.has('node-route-controller') && cloudHasRoutes
 }

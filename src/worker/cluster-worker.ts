@@ -320,7 +320,15 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
     const run: Run = {
       ...{ cluster, kind, key, uid, cause, urgency, traceparent, eventId, jobId, generation },
       attempt: job.attemptsMade,
-      call: { signal: hold.signal, urgency, log: handlerLog, beforeWrite: hold.beforeWrite },
+      call: {
+        signal: hold.signal,
+        urgency,
+        log: handlerLog,
+        async beforeWrite(what) {
+          await hold.beforeWrite(what)
+          handlerLog.info({ what }, 'writes')
+        },
+      },
     }
     const entry: Active = { over: over(), hold, ending: false }
     active.add(entry)

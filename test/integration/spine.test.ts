@@ -141,7 +141,6 @@ t.test('from a change in the cluster to a patched object, each role in a process
     const before = await quiet()
     for (const one of [roles.forwarder, ...roles.workers, roles.server]) await one.end()
     const again = await startRoles(world)
-    await again.workers[0]?.logged('enqueued everything once more').catch(() => {})
     await eventually(
       async () => again.forwarder.lines().some(({ msg }) => String(msg).startsWith('Listed')),
       'the forwarder has listed',
