@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -12,6 +12,8 @@ export interface RedisOptions {
   port?: number
   /** Password for the fixture's own commands and in `url`; sets `requirepass` too. */
   password?: string
+  /** Makes it a sentinel with these lines of configuration. */
+  sentinel?: string
 }
 
 export interface RedisFixture {
@@ -122,9 +124,14 @@ process.once('exit', () => {
 
 async function launch(port: number, options: RedisOptions): Promise<Running> {
   const dir = mkdtempSync(join(tmpdir(), 'windlass-redis-'))
+  const config = join(dir, 'sentinel.conf')
+  if (options.sentinel !== undefined) writeFileSync(config, options.sentinel)
   const args = [
+    ...(options.sentinel === undefined ? [] : [config, '--sentinel']),
     ...['--bind', '127.0.0.1', '--port', String(port), '--dir', dir],
-    ...['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction'],
+    ...(options.sentinel === undefined
+      ? ['--save', '', '--appendonly', 'no', '--maxmemory-policy', 'noeviction', '--repl-diskless-sync-delay', '0']
+      : []),
     ...(options.password ? ['--requirepass', options.password] : []),
     ...(options.args ?? []),
   ]
@@ -141,7 +148,7 @@ async function launch(port: number, options: RedisOptions): Promise<Running> {
     let output = ''
     const read = (chunk: Buffer) => {
       output = (output + chunk).slice(-4000)
-      if (/Ready to accept connections/.test(output)) resolve()
+      if (/Ready to accept connections|Sentinel ID is/.test(output)) resolve()
     }
     child.stdout.on('data', read)
     child.stderr.on('data', read)
