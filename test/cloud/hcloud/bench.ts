@@ -1,8 +1,8 @@
 import { pino } from 'pino'
 import type { Call } from '../../../src/call.ts'
-import type { HcloudLoadBalancerDefaults, HcloudSettings, RobotSettings } from '../../../src/config/types.ts'
 import { createHcloudProvider, type HcloudProviderOptions } from '../../../src/cloud/hcloud/provider.ts'
 import type { Applied, CloudProvider, LoadBalancers } from '../../../src/cloud/provider.ts'
+import type { HcloudLoadBalancerDefaults, HcloudSettings, RobotSettings } from '../../../src/config/types.ts'
 import type { NodeProjection, ServiceProjection } from '../../../src/events/projection.ts'
 import { type HcloudSimulator, startHcloudSimulator } from '../../simulators/hcloud/simulator.ts'
 
@@ -128,7 +128,9 @@ export async function bench(given: BenchOptions = {}): Promise<Bench> {
   }
 }
 
-export function callOf(more: { writes?: string[]; signal?: AbortSignal; urgency?: Call['urgency']; refuse?: Error } = {}): Call {
+export function callOf(
+  more: { writes?: string[]; signal?: AbortSignal; urgency?: Call['urgency']; refuse?: Error } = {},
+): Call {
   return {
     signal: more.signal ?? new AbortController().signal,
     urgency: more.urgency ?? 'user',
@@ -161,7 +163,10 @@ export const nodes = (...ids: number[]) => ids.map((id) => node(`w${id}`, { prov
 
 export const UID = '11111111-2222-3333-4444-555555555555'
 
-export function service(annotations: Record<string, string> = {}, more: Partial<ServiceProjection> = {}): ServiceProjection {
+export function service(
+  annotations: Record<string, string> = {},
+  more: Partial<ServiceProjection> = {},
+): ServiceProjection {
   return {
     namespace: 'default',
     name: 'web',
@@ -181,14 +186,40 @@ export function service(annotations: Record<string, string> = {}, more: Partial<
   }
 }
 
-type Json = Record<string, any>
+/** A load balancer as the simulator shows it, as far as tests look at it. */
+export interface LoadBalancerState {
+  id: number
+  name: string
+  labels: Record<string, string>
+  load_balancer_type: { name: string }
+  location: { name: string }
+  algorithm: { type: string }
+  protection: { delete: boolean }
+  public_net: {
+    enabled: boolean
+    ipv4: { ip: string; dns_ptr: string | null }
+    ipv6: { ip: string; dns_ptr: string | null }
+  }
+  private_net: { network: number; ip: string; subnet: string }[]
+  services: { listen_port: number; destination_port: number; protocol: string; [field: string]: unknown }[]
+  targets: { type: string; server?: { id: number }; ip?: { ip: string }; use_private_ip?: boolean }[]
+}
+
+export const loadBalancersOf = ({ simulator }: Bench) => simulator.control.state().load_balancers as LoadBalancerState[]
 
 /** The account's only load balancer, or that of the name. */
-export function lbOf({ simulator }: Bench, name?: string): Json {
-  const all = simulator.control.state().load_balancers as Json[]
-  const found = name === undefined ? all : all.filter((lb) => lb.name === name)
-  if (found.length !== 1) throw new Error(`${found.length} load balancers`)
-  return found[0] as Json
+export function lbOf(bench: Bench, name?: string): LoadBalancerState {
+  const [lb, ...others] = loadBalancersOf(bench).filter((one) => name === undefined || one.name === name)
+  if (!lb || others.length > 0) throw new Error(`${lb ? 'several' : 'no'} load balancers`)
+  return lb
 }
+
+/** Targets by name, sorted: `server 1`, `server 2 private`, `ip 203.0.113.9`. */
+export const targetsOf = (lb: LoadBalancerState) =>
+  lb.targets
+    .map(({ server, ip, use_private_ip }) =>
+      server ? `server ${server.id}${use_private_ip ? ' private' : ''}` : `ip ${ip?.ip}`,
+    )
+    .sort()
 
 export const servers = (...ids: number[]) => ids.map((id) => ({ id, name: `w${id}` }))

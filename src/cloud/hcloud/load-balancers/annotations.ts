@@ -187,8 +187,8 @@ export type AnnotationValues = { -readonly [N in AnnotationName]?: ValueOf<(type
 
 export interface ParsedAnnotations {
   values: AnnotationValues
-  /** One sentence each: annotation, value, what is wrong, what would be right. */
-  faults: string[]
+  /** The message says annotation, value, what is wrong, and what would be right. */
+  faults: { name: AnnotationName; message: string }[]
   /** What was taken otherwise than written, or not at all. */
   remarks: string[]
 }
@@ -199,7 +199,7 @@ const IGNORED = new Set(['id', 'ipv4', 'ipv6'])
 /** All annotations at once: every fault is found, not only the first. */
 export function parseAnnotations(annotations: Readonly<Record<string, string>>): ParsedAnnotations {
   const values: Record<string, unknown> = {}
-  const faults: string[] = []
+  const faults: ParsedAnnotations['faults'] = []
   const remarks: string[] = []
   for (const [key, raw] of Object.entries(annotations)) {
     if (!key.startsWith(PREFIX)) continue
@@ -210,7 +210,7 @@ export function parseAnnotations(annotations: Readonly<Record<string, string>>):
     }
     const annotation: Annotation<unknown> = ANNOTATIONS[name]
     const parsed = annotation.kind.parse(raw)
-    if ('fault' in parsed) faults.push(`annotation ${key}: "${raw}" ${parsed.fault}`)
+    if ('fault' in parsed) faults.push({ name, message: `annotation ${key}: "${raw}" ${parsed.fault}` })
     else {
       values[name] = parsed.value
       if ((parsed.value as { truncated?: boolean }).truncated === true)

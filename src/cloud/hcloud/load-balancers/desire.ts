@@ -4,7 +4,7 @@ import type { NodeProjection, ServiceProjection } from '../../../events/projecti
 import type { Note } from '../../provider.ts'
 import type { Algorithm, Listener, Protocol } from '../model.ts'
 import { DEFAULT_HEALTH, DEFAULT_HEALTH_HTTP, DEFAULT_HTTP } from '../parse.ts'
-import { type AnnotationValues, PREFIX, parseAnnotations } from './annotations.ts'
+import { type AnnotationName, type AnnotationValues, PREFIX, parseAnnotations } from './annotations.ts'
 import { managedCertificateName } from './names.ts'
 import { type WantedTarget, wantedTargets } from './targets.ts'
 
@@ -48,8 +48,13 @@ export function desire(
   options: DesireOptions,
 ): { desired: Desired; faults: string[]; notes: Note[] } {
   const { defaults } = options
-  const { values, faults, remarks } = parseAnnotations(service.annotations)
-  const notes: Note[] = remarks.map((message) => warning('AnnotationIgnored', message))
+  const { values, faults: annotationFaults, remarks } = parseAnnotations(service.annotations)
+  const unused = unusedAnnotations(values, options)
+  const faults = annotationFaults.flatMap(({ name, message }) => (unused.has(name) ? [] : [message]))
+  const ignored = annotationFaults.flatMap(({ name, message }) =>
+    unused.has(name) ? [`${message}; it is not used`] : [],
+  )
+  const notes: Note[] = [...remarks, ...ignored].map((message) => warning('AnnotationIgnored', message))
   const usePrivateIp = values['use-private-ip'] ?? defaults.usePrivateIp
   if (usePrivateIp && !options.hasNetwork)
     faults.push(`use-private-ip needs a network: set HCLOUD_NETWORK, or annotation ${PREFIX}use-private-ip to "false"`)
@@ -93,6 +98,24 @@ export function desire(
     notes,
   }
 }
+
+/** Annotations that nothing looks at beside the others: a fault in one of them has no consequence. */
+function unusedAnnotations(values: AnnotationValues, options: DesireOptions): Set<AnnotationName> {
+  const unused = new Set<AnnotationName>()
+  if (!options.hasNetwork) unused.add('private-ipv4').add('private-subnet-ip-range')
+  const managed = values['certificate-type'] === 'managed'
+  unused.add(managed ? 'http-certificates' : 'http-managed-certificate-domains')
+  if (healthCheckProtocol(values.protocol ?? 'tcp', values, options.defaults) === 'tcp')
+    for (const name of HEALTH_CHECK_HTTP) unused.add(name)
+  return unused
+}
+
+const HEALTH_CHECK_HTTP: readonly AnnotationName[] = [
+  'health-check-http-domain',
+  'health-check-http-path',
+  'health-check-http-validate-certificate',
+  'http-status-codes',
+]
 
 /** A location goes before a zone, wherever they come from. */
 function placement(values: AnnotationValues, defaults: HcloudLoadBalancerDefaults): Desired['placement'] {
@@ -199,6 +222,23 @@ function wantedListener(
 const set = (value: number | undefined) => (value === undefined || value === 0 ? undefined : value)
 const wholeSeconds = (ms: number | undefined) => (set(ms) === undefined ? undefined : Math.trunc((ms ?? 0) / 1000))
 
+/** Only when something is asked of the health check it follows the listener's protocol. */
+function healthCheckProtocol(
+  listenerProtocol: Protocol,
+  values: AnnotationValues,
+  defaults: HcloudLoadBalancerDefaults,
+): Protocol {
+  const asked = values['health-check-protocol']
+  const triggers = [
+    asked,
+    values['health-check-port'],
+    values['health-check-interval'] ?? set(defaults.healthCheckIntervalMs),
+    values['health-check-timeout'] ?? set(defaults.healthCheckTimeoutMs),
+    values['health-check-retries'] ?? set(defaults.healthCheckRetries),
+  ]
+  return triggers.some((value) => value !== undefined) ? (asked ?? listenerProtocol) : 'tcp'
+}
+
 function wantedHealthCheck(
   listenerProtocol: Protocol,
   nodePort: number,
@@ -208,10 +248,8 @@ function wantedHealthCheck(
   const interval = values['health-check-interval']?.seconds ?? wholeSeconds(defaults.healthCheckIntervalMs)
   const timeout = values['health-check-timeout']?.seconds ?? wholeSeconds(defaults.healthCheckTimeoutMs)
   const retries = values['health-check-retries'] ?? set(defaults.healthCheckRetries)
-  const asked = values['health-check-protocol']
   const port = values['health-check-port']
-  const triggered = [asked, port, interval, timeout, retries].some((value) => value !== undefined)
-  const protocol = triggered ? (asked ?? listenerProtocol) : 'tcp'
+  const protocol = healthCheckProtocol(listenerProtocol, values, defaults)
   return {
     protocol: protocol === 'tcp' ? 'tcp' : 'http',
     port: port ?? nodePort,

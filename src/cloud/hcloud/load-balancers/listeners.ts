@@ -50,6 +50,7 @@ export function sameListener(a: Listener, b: Listener): boolean {
  */
 export function listenerBody(listener: Listener, observed?: Listener): Record<string, unknown> {
   const { http, healthCheck } = listener
+  const isHttps = listener.protocol === 'https'
   const check = healthCheck.http
   const seen = observed?.healthCheck.http
   return {
@@ -62,9 +63,9 @@ export function listenerBody(listener: Listener, observed?: Listener): Record<st
           http: {
             cookie_name: http.cookieName,
             cookie_lifetime: http.cookieLifetime,
-            ...(listener.protocol === 'https'
-              ? { certificates: http.certificates, redirect_http: http.redirectHttp }
-              : {}),
+            // Only https has these; what it leaves behind must be taken away by name.
+            ...(isHttps || observed?.http?.certificates.length ? { certificates: http.certificates } : {}),
+            ...(isHttps || observed?.http?.redirectHttp ? { redirect_http: http.redirectHttp } : {}),
             sticky_sessions: http.stickySessions,
             ...(http.timeoutIdle !== undefined || observed?.http?.timeoutIdle !== undefined
               ? { timeout_idle: http.timeoutIdle ?? DEFAULT_HTTP.timeoutIdle }
