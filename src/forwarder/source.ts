@@ -36,10 +36,13 @@ export interface ObjectSource {
   watch(kind: WatchedKind, sink: WatchSink, signal: AbortSignal): Watching
 }
 
+/** Objects per page of a list. A Node may have 10 KiB and more of images, and a page is held as a whole before it is cut down. */
+const PAGE_SIZE = 100
+
 export function kubernetesSource(connection: KubernetesConnection, log: Logger): ObjectSource {
   return {
     watch(kind, sink, signal) {
-      const shared = { connection, signal, log, ...sink }
+      const shared = { connection, signal, log, pageSize: PAGE_SIZE, ...sink }
       return kind === 'Node'
         ? listWatch({ ...shared, resource: NODES, project: projectNode })
         : listWatch({ ...shared, resource: SERVICES, project: projectService })
