@@ -3,7 +3,7 @@
  * processes between them: a server, a forwarder, two workers.
  */
 import { parseArgs } from 'node:util'
-import { DASHBOARD, eventually, startWorld, type World } from '../integration/world.ts'
+import { DASHBOARD, eventually, isInitialised, startWorld, type World } from '../integration/world.ts'
 import { watchWorld } from './watch.ts'
 
 const { values } = parseArgs({
@@ -77,7 +77,7 @@ const server = (i: number) => ({
 async function settled(world: World, nodes: number): Promise<void> {
   await eventually(async () => {
     const { load_balancers } = await world.account()
-    const ready = (await world.nodes()).filter(({ spec }) => spec?.providerID && !spec.taints?.length)
+    const ready = (await world.nodes()).filter(isInitialised)
     const published = (await world.services()).every(({ status }) => status?.loadBalancer?.ingress?.length)
     return published && ready.length === nodes && load_balancers[0]?.targets.length === nodes
   }, 'everything is reconciled')

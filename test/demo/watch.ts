@@ -1,4 +1,4 @@
-import type { World } from '../integration/world.ts'
+import { isInitialised, type World } from '../integration/world.ts'
 
 export interface Watching {
   look(): Promise<void>
@@ -17,13 +17,14 @@ export function watchWorld(world: World, say: (line: string) => void): Watching 
   }
 
   async function look(): Promise<void> {
-    for (const { metadata, spec, status } of await world.nodes()) {
+    for (const node of await world.nodes()) {
+      const { metadata, spec, status } = node
       const about = `Node ${metadata.name}`
-      if (spec?.taints?.length) tell(about, 'has joined, and waits to be initialised')
-      else if (status?.addresses?.length)
+      if (!isInitialised(node)) tell(about, 'has joined, and waits to be initialised')
+      else
         tell(
           about,
-          `${spec?.providerID} in ${metadata.labels?.['topology.kubernetes.io/zone']}, ${addresses(status.addresses)}`,
+          `${spec?.providerID} in ${metadata.labels?.['topology.kubernetes.io/zone']}, ${addresses(status?.addresses ?? [])}`,
         )
     }
     const { load_balancers, servers } = await world.account()

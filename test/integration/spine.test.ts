@@ -1,6 +1,6 @@
 import t from 'tap'
 import { NODES, SERVICES } from '../../src/kubernetes/resources.ts'
-import { eventually, startWorld, type World } from './world.ts'
+import { eventually, isInitialised, startWorld, type World } from './world.ts'
 
 const FINALIZER = 'service.kubernetes.io/load-balancer-cleanup'
 
@@ -15,8 +15,7 @@ async function startRoles(world: World, workers = 2) {
 const initialised = (world: World, count: number) =>
   eventually(async () => {
     const nodes = await world.nodes()
-    const done = nodes.filter((node) => node.spec?.providerID && !node.spec.taints?.length && node.status?.addresses)
-    return done.length === count && nodes
+    return nodes.filter(isInitialised).length === count && nodes
   }, `${count} nodes are initialised`)
 
 const ingressOf = (world: World, name: string) =>

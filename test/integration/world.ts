@@ -239,6 +239,12 @@ function startProcess(command: string, args: string[], env: Record<string, strin
   }
 }
 
+const UNINITIALISED = 'node.cloudprovider.kubernetes.io/uninitialized'
+
+/** Has its provider id and its addresses, and its taint is off; others, like not-ready, are none of ours. */
+export const isInitialised = ({ spec, status }: KubeNode) =>
+  Boolean(spec?.providerID && status?.addresses?.length && !spec.taints?.some(({ key }) => key === UNINITIALISED))
+
 /** A node as kubelet registers it with an external cloud provider. */
 export function nodeManifest(name: string, extra: Partial<NodeSpec> = {}) {
   const now = new Date().toISOString().replace(/\.\d+Z$/, 'Z')
@@ -258,7 +264,7 @@ export function nodeManifest(name: string, extra: Partial<NodeSpec> = {}) {
         annotations: extra.annotations ?? {},
       },
       spec: {
-        taints: [{ key: 'node.cloudprovider.kubernetes.io/uninitialized', value: 'true', effect: 'NoSchedule' }],
+        taints: [{ key: UNINITIALISED, value: 'true', effect: 'NoSchedule' }],
         ...(extra.providerID ? { providerID: extra.providerID } : {}),
         ...(extra.podCIDR ? { podCIDR: extra.podCIDR, podCIDRs: [extra.podCIDR] } : {}),
       },
