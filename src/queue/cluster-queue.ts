@@ -2,7 +2,7 @@ import { Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { bullPrefix } from './keys.ts'
 import { createLedger, type Ledger } from './ledger.ts'
-import { KEPT_EVENTS, queueName } from './names.ts'
+import { queueName } from './names.ts'
 import type { JobData } from './types.ts'
 
 /** One cluster's queue, with what Windlass keeps beside it. */
@@ -28,7 +28,6 @@ export function openClusterQueues(redis: Redis, prefix: string): ClusterQueues {
       const queue = new Queue<JobData>(queueName(cluster), {
         connection: redis,
         prefix: bullPrefix(prefix),
-        streams: { events: { maxLen: KEPT_EVENTS } },
         // Without these two an add waits for a Redis that was never there, and a version check that failed once fails for ever.
         skipWaitingForReady: true,
         skipVersionCheck: true,

@@ -19,8 +19,8 @@ export const JOB_BYTES = 2048
 /** Finished jobs are there for people to look at, never for correctness. Ages are in seconds. */
 const KEPT = { completed: { age: 24 * 3600, count: 1000 }, failed: { age: 14 * 24 * 3600, count: 1000 } }
 
-/** Events that BullMQ keeps in a queue's stream, for the dashboard only. */
-export const KEPT_EVENTS = 1000
+/** What BullMQ keeps about a queue: here, how many events of its stream; nobody but a dashboard reads them. */
+export const QUEUE_META = { 'opts.maxLenEvents': 500 }
 
 export function jobOptions(trigger: Trigger): JobsOptions {
   return {

@@ -10,7 +10,7 @@ import type { ClusterQueue } from '../queue/cluster-queue.ts'
 import { bullPrefix } from '../queue/keys.ts'
 import type { Ledger } from '../queue/ledger.ts'
 import { carryOut, jobData } from '../queue/move.ts'
-import { queueName } from '../queue/names.ts'
+import { QUEUE_META, queueName } from '../queue/names.ts'
 import { ensureStanding } from '../queue/schedulers.ts'
 import type { JobData, Trigger, WorkKind } from '../queue/types.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -222,6 +222,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
         if (await ledger.takeTurn(Math.round(timings.sweepMs * 0.9))) {
           await carryOut(queue, await ledger.overdue(timings.sweepMs / 2))
           await ensureStanding(queue, options.standing)
+          await queue.queue.getBackend().setQueueMeta(QUEUE_META)
         }
       } catch (error) {
         if (!stopping.signal.aborted) log.warn({ error: messageOf(error) }, 'could not look for overdue objects')
@@ -251,6 +252,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       const handler: Handler | undefined = job.data.v === 1 ? handlers[kind] : undefined
       if (!handler) {
         runLog.warn({ v: job.data.v }, 'job of a form or kind that this version does not know is left to others')
+        await ledger.hold(key, UNKNOWN_WAIT_MS)
         return void (await putOff(over(), UNKNOWN_WAIT_MS, 'aborted'))
       }
       if (job.deferredFailure) {

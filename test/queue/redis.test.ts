@@ -145,27 +145,3 @@ t.test('with TLS, a certificate of the given authority is trusted, and none with
   t.equal(await trusting.set('a', '1'), 'OK')
   t.not(distrusting.status, 'ready')
 })
-
-t.test('sentinels are asked for the primary, and a fail-over is followed', async (t) => {
-  const [old, next] = [await startRedis(), await startRedis()]
-  await next.command('REPLICAOF', '127.0.0.1', old.port)
-  const dir = mkdtempSync(join(tmpdir(), 'windlass-sentinel-'))
-  const sentinel = await startRedis({ sentinel: `sentinel monitor main 127.0.0.1 ${old.port} 1\n` })
-  const redis = workerConnection(settings(`redis+sentinel://127.0.0.1:${sentinel.port}/main`))
-  t.teardown(async () => {
-    redis.disconnect()
-    for (const server of [old, next, sentinel]) await server.stop()
-    rmSync(dir, { recursive: true })
-  })
-  t.equal(await redis.set('a', '1'), 'OK')
-  t.match(await old.command('GET', 'a'), '1')
-  await eventually(async () =>
-    String(await sentinel.command('SENTINEL', 'REPLICAS', 'main')).includes(String(next.port)),
-  )
-  await eventually(async () => (await next.command('GET', 'a')) === '1')
-  await eventually(() => sentinel.command('SENTINEL', 'FAILOVER', 'main').catch(() => undefined))
-  await eventually(async () => String(await next.command('ROLE')).startsWith('master'))
-  await eventually(async () => String(await old.command('ROLE')).startsWith('slave'))
-  t.equal(await redis.set('a', '2'), 'OK', 'a write to the old primary is sent again to the new one')
-  await eventually(async () => (await next.command('GET', 'a')) === '2')
-})
