@@ -98,6 +98,7 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
   const env = {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '/',
+    ...passedOn('NODE_OPTIONS', 'NODE_COMPILE_CACHE'),
     WINDLASS_REDIS_URL: redis.url,
     WINDLASS_LISTEN: '127.0.0.1:0',
     WINDLASS_WEBHOOK_KEYS: WEBHOOK_KEY,
@@ -157,6 +158,10 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
     },
   }
 }
+
+/** Settings of Node itself, e.g. for a profile. */
+const passedOn = (...names: string[]) =>
+  Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
 
 async function startCluster(flavour: KubernetesFlavour, dir: string) {
   if (flavour === 'apiserver') {

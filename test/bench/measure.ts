@@ -1,0 +1,31 @@
+import { readFileSync } from 'node:fs'
+import type { World } from '../integration/world.ts'
+
+/** Every call to the cloud takes so long, as it would over a network. */
+export const LATENCY = { method: '.*', path: '.*', kind: 'delay', ms: 20, times: -1 }
+
+/** Resident memory of a process now, and the most that it ever had, in bytes. */
+export function memoryOf(pid: number): { nowBytes: number; peakBytes: number } {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8')
+  const kilobytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(status)?.[1] ?? 0)
+  return { nowBytes: kilobytes('VmRSS') * 1024, peakBytes: kilobytes('VmHWM') * 1024 }
+}
+
+/** CPU seconds that a process has used, user and system. */
+export function cpuSecondsOf(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
+/** Calls to the cloud since `before`, by endpoint, most first. */
+export function callsSince(world: World, before: Record<string, number>): { total: number; byEndpoint: string } {
+  const { calls } = world.hcloud.control.counters()
+  const made = Object.entries(calls)
+    .map(([endpoint, count]) => [endpoint, count - (before[endpoint] ?? 0)] as const)
+    .filter(([, count]) => count > 0)
+    .sort(([, a], [, b]) => b - a)
+  return {
+    total: made.reduce((sum, [, count]) => sum + count, 0),
+    byEndpoint: made.map(([endpoint, count]) => `${count} × ${endpoint}`).join(', '),
+  }
+}
