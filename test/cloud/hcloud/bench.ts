@@ -63,7 +63,7 @@ export interface BenchOptions {
 
 /** A provider on a simulator of its own. */
 export async function bench(given: BenchOptions = {}): Promise<Bench> {
-  const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 20, ...given.options } })
+  const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 0, ...given.options } })
   simulator.control.seed(given.account ?? {})
   const writes: string[] = []
   const call = callOf({ writes })
