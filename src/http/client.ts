@@ -58,7 +58,8 @@ export class HttpClient {
 
   constructor(options: HttpClientOptions = {}) {
     const { maxSockets = 64, proxyEnv = process.env } = options
-    const keepAlive = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: 16, proxyEnv }
+    // What was opened for a burst is kept for the next one: a TLS handshake costs more than many requests.
+    const keepAlive = { keepAlive: true, keepAliveMsecs: 15_000, maxSockets, maxFreeSockets: maxSockets, proxyEnv }
     this.#http = new http.Agent(keepAlive)
     this.#https = new https.Agent({
       ...keepAlive,

@@ -14,6 +14,8 @@ export function producerConnection(settings: RedisSettings, name = 'producer'): 
   return connect(settings, {
     connectionName: `windlass-${name}`,
     enableOfflineQueue: false,
+    // Commands of one turn of the event loop travel in one write: many runs at once would else cost a system call each.
+    enableAutoPipelining: true,
     maxRetriesPerRequest: 1,
     commandTimeout: PRODUCER_COMMAND_MS,
     socketTimeout: 3000,

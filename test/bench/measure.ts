@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import type { World } from '../integration/world.ts'
+import type { WindlassProcess, World } from '../integration/world.ts'
 
 /** Every call to the cloud takes so long, as it would over a network. */
 export const LATENCY = { method: '.*', path: '.*', kind: 'delay', ms: 20, times: -1 }
@@ -28,4 +28,12 @@ export function callsSince(world: World, before: Record<string, number>): { tota
     total: made.reduce((sum, [, count]) => sum + count, 0),
     byEndpoint: made.map(([endpoint, count]) => `${count} × ${endpoint}`).join(', '),
   }
+}
+
+/** Runs that a process logged, by kind of work. */
+export function runsOf(process: WindlassProcess): string {
+  const counts = new Map<string, number>()
+  for (const { msg, kind, outcome } of process.lines())
+    if (msg === 'run ended') counts.set(`${kind} ${outcome}`, (counts.get(`${kind} ${outcome}`) ?? 0) + 1)
+  return [...counts].map(([what, count]) => `${count} × ${what}`).join(', ')
 }

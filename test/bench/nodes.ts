@@ -1,5 +1,5 @@
 import { isInitialised, type KubernetesFlavour, startWorld } from '../integration/world.ts'
-import { callsSince, cpuSecondsOf, LATENCY, memoryOf } from './measure.ts'
+import { callsSince, cpuSecondsOf, LATENCY, memoryOf, runsOf } from './measure.ts'
 import { type Figures, megabytes, seconds } from './report.ts'
 
 /** Container images that a node lists: what makes real node objects big. */
@@ -51,7 +51,7 @@ export async function benchNodes({
         { what: 'memory of all roles, peak', value: megabytes(peakBytes), replaced: '82 MB', aim: '220 MB' },
         { what: 'memory of all roles at the end', value: megabytes(nowBytes) },
       ],
-      limit: calls.byEndpoint,
+      limit: `calls: ${calls.byEndpoint}\n  runs: ${runsOf(all)}`,
     }
   } finally {
     await world.stop()

@@ -1,5 +1,5 @@
 import { eventually, isInitialised, type KubernetesFlavour, startWorld } from '../integration/world.ts'
-import { callsSince, cpuSecondsOf, LATENCY, memoryOf } from './measure.ts'
+import { callsSince, cpuSecondsOf, LATENCY, memoryOf, runsOf } from './measure.ts'
 import { type Figures, megabytes, seconds } from './report.ts'
 
 const NODES = 20
@@ -60,7 +60,7 @@ export async function benchServices({
           aim: '220 MB',
         },
       ],
-      limit: calls.byEndpoint,
+      limit: `calls: ${calls.byEndpoint}\n  runs: ${runsOf(all)}`,
     }
   } finally {
     await world.stop()
