@@ -16,6 +16,7 @@ export class Cluster {
   readonly #objects = { nodes: new Map<string, Held>(), services: new Map<string, Held>() }
   readonly #watches = { nodes: new Set<http.ServerResponse>(), services: new Set<http.ServerResponse>() }
   readonly #history: { version: number; collection: Collection; line: string }[] = []
+  readonly #pages = new Map<string, { version: number; all: Held[] }>()
   #version = 100
   #oldest = 0
   #uids = 0
@@ -119,14 +120,21 @@ export class Cluster {
       this.#watches[collection].add(response)
       response.on('close', () => this.#watches[collection].delete(response))
     } else {
-      this.lists++
-      const all = [...this.#objects[collection].values()]
-      const from = Number(url.searchParams.get('continue') ?? 0)
-      const limit = Number(url.searchParams.get('limit') ?? all.length) || all.length
-      const rest = all.length > from + limit ? { continue: String(from + limit) } : {}
-      const metadata = { resourceVersion: String(this.#version), ...rest }
+      const token = url.searchParams.get('continue')
+      if (!token) this.lists++
+      // All pages of a list are of one version.
+      const { version, all } = this.#pages.get(token ?? '') ?? {
+        version: this.#version,
+        all: [...this.#objects[collection].values()],
+      }
+      const from = Number(token?.split('/')[1] ?? 0)
+      const to = from + (Number(url.searchParams.get('limit')) || all.length)
+      const next = `${collection}-${version}/${to}`
+      if (token) this.#pages.delete(token)
+      if (to < all.length) this.#pages.set(next, { version, all })
+      const metadata = { resourceVersion: String(version), ...(to < all.length ? { continue: next } : {}) }
       response.writeHead(200, { 'content-type': 'application/json' })
-      response.end(JSON.stringify({ metadata, items: all.slice(from, from + limit) }))
+      response.end(JSON.stringify({ metadata, items: all.slice(from, to) }))
     }
   }
 }

@@ -17,7 +17,6 @@ const KEY = `whsec_${randomBytes(24).toString('base64')}`
 const QUICK: Partial<Pace> = {
   gatherMs: 5,
   keepAliveMs: 40,
-  requestTimeoutMs: 250,
   retryMinMs: 4,
   retryMaxMs: 40,
   refusedMinMs: 4,
@@ -251,13 +250,13 @@ t.test('a change while a snapshot is sent comes after its item', async (t) => {
   const { cluster, receiver } = parts
   for (let index = 0; index < SENT_BATCH_EVENTS + 100; index++) cluster.putNode(`node-${index}`)
   let changed = false
-  receiver.fault = (events) => {
-    if (changed || !events.some(({ type }) => type === EVENT_TYPE.snapshotBegin)) return undefined
+  receiver.fault = (events): undefined => {
+    if (changed || !events.some((event) => event.type === EVENT_TYPE.snapshotBegin && event.data.kind === 'Node'))
+      return
     changed = true
     cluster.putNode('node-0', labelled('during'))
     cluster.remove('nodes', 'node-1')
     cluster.putNode('new')
-    return undefined
   }
   const forwarder = await start(t, parts)
   await forwarder.ready
@@ -290,7 +289,7 @@ t.test('batches end before they are too long', async (t) => {
 t.test('events that the server cut off, hung on or failed at come with the same id until it has them', async (t) => {
   const parts = await setUp(t)
   const { cluster, receiver } = parts
-  const forwarder = await start(t, parts)
+  const forwarder = await start(t, parts, { pace: { requestTimeoutMs: 250 } })
   await forwarder.ready
   for (const fault of [
     { kind: 'cut', after: false },
@@ -404,7 +403,7 @@ t.test('a server that finds fault with everything is not asked about every singl
   const { cluster, receiver } = parts
   receiver.fault = () => ({ kind: 'status', status: 400 })
   for (let index = 0; index < 400; index++) cluster.putNode(`node-${index}`)
-  const forwarder = await start(t, parts, { pace: { faultyMinMs: 60_000 } })
+  const forwarder = await start(t, parts, { pace: { faultyMinMs: 60_000, faultyMaxMs: 60_000 } })
   await receiver.until(() => forwarder.stats().refused >= 404)
   t.ok(receiver.requests.length < 60, `${receiver.requests.length} requests`)
 })
