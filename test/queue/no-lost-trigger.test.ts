@@ -125,15 +125,10 @@ async function play(
         if (job.data.key === subject.key) await job.retry('failed').catch(() => {})
       }
     }
-    await rig.enqueue('c', [
-      {
-        kind: subject.plan.kind,
-        key: subject.key,
-        cause: asked.how,
-        urgency: asked.urgency,
-        ...(asked.how === 'gathered' ? { delayMs: 30 } : {}),
-      },
-    ])
+    const delay = asked.how === 'gathered' ? { delayMs: 30 } : {}
+    const wanted = { kind: subject.plan.kind, key: subject.key, cause: asked.how, urgency: asked.urgency, ...delay }
+    // As a forwarder does, until Redis has it: on a machine that is busy enough an answer may come too late.
+    while (!(await rig.enqueue('c', [wanted]).catch(() => undefined))) await sleep(50)
     subject.acknowledged = Math.max(subject.acknowledged, version)
   }
 
