@@ -15,6 +15,8 @@ export interface WindlassErrorOptions {
   code?: string
   /** HTTP status, where there was an answer. */
   status?: number
+  /** The single things that are wrong, where the message joins several. */
+  faults?: readonly string[]
 }
 
 /** An error whose message is a sentence that a cluster admin can act on: what, which object, what to do. */
@@ -24,6 +26,7 @@ export class WindlassError extends Error {
   readonly retryAtMs: number | undefined
   readonly code: string | undefined
   readonly status: number | undefined
+  readonly faults: readonly string[] | undefined
 
   constructor(kind: ErrorKind, message: string, options: WindlassErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
@@ -31,6 +34,7 @@ export class WindlassError extends Error {
     this.retryAtMs = options.retryAtMs
     this.code = options.code
     this.status = options.status
+    this.faults = options.faults
   }
 }
 

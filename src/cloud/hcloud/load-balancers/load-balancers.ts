@@ -332,7 +332,10 @@ function withCertificates(listeners: readonly Listener[], ids: number[]): Listen
 }
 
 function invalid(service: { namespace: string; name: string }, faults: readonly string[]): WindlassError {
-  return permanent(`Service ${service.namespace}/${service.name}: ${faults.join('; ')}`, { code: 'invalid_service' })
+  return permanent(`Service ${service.namespace}/${service.name}: ${faults.join('; ')}`, {
+    code: 'invalid_service',
+    faults,
+  })
 }
 
 function required(type: LoadBalancerType | undefined): LoadBalancerType {
