@@ -64,7 +64,7 @@ const PER_PAGE = 50
 const TIMEOUT_MS = 15_000
 /** After a refusal because of another action on the same resource. */
 const BUSY_RETRIES_MS = [250, 500, 1000]
-const READ_RETRY_MS = 500
+const READ_RETRY_MS = 250
 
 /** The Hetzner Cloud API, resource by resource. */
 export function createHcloudClient(options: HcloudClientOptions) {
@@ -446,7 +446,7 @@ function named(error: WindlassError, what: string): WindlassError {
   const options = { cause: error, ...(error.code ? { code: error.code } : {}) }
   const message = `Hetzner Cloud, ${what}`
   if (error.kind === 'aborted') return aborted(message, options)
-  return error.kind === 'permanent' ? permanent(message, options) : transient(message, options)
+  return error.kind === 'permanent' ? permanent(message, options) : transient(`${message}: no answer`, options)
 }
 
 async function pause(ms: number, { signal }: Call): Promise<void> {

@@ -1,0 +1,186 @@
+import t, { type Test } from 'tap'
+import { createBudget } from '../../../src/cloud/budget.ts'
+import { createActionPoller } from '../../../src/cloud/hcloud/actions.ts'
+import type { RequestReport } from '../../../src/cloud/hcloud/client.ts'
+import { createHcloudClient } from '../../../src/cloud/hcloud/client.ts'
+import { HttpClient } from '../../../src/http/client.ts'
+import { startHcloudSimulator } from '../../simulators/hcloud/simulator.ts'
+import { callOf, servers, TOKEN } from './bench.ts'
+
+async function open(t: Test, options: Record<string, unknown> = {}) {
+  const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 0, ...options } })
+  const http = new HttpClient()
+  t.teardown(async () => {
+    http.close()
+    await simulator.close()
+  })
+  let token = TOKEN
+  const reports: RequestReport[] = []
+  const budget = createBudget({
+    prefix: 'test',
+    account: 'Hetzner Cloud',
+    credential: TOKEN,
+    limit: 3600,
+    windowMs: 3_600_000,
+  })
+  const client = createHcloudClient({
+    http,
+    endpoint: simulator.apiUrl,
+    token: { name: 'HCLOUD_TOKEN', read: () => token },
+    version: '1.2.3',
+    budget: () => budget,
+    onRequest: (report) => reports.push(report),
+  })
+  const { control } = simulator
+  control.seed({ servers: servers(1), load_balancers: [{ name: 'lb' }] })
+  const [{ id }] = control.state().load_balancers as [{ id: number }]
+  return { client, control, reports, id, setToken: (next: string) => (token = next), requests: () => control.log() }
+}
+
+t.test('each code of the API is of one kind', async (t) => {
+  const of = await open(t)
+  const cases: [string, string, object?][] = [
+    ['unauthorized', 'permanent'],
+    ['forbidden', 'permanent'],
+    ['token_readonly', 'permanent'],
+    ['invalid_input', 'permanent'],
+    ['resource_limit_exceeded', 'permanent'],
+    ['uniqueness_error', 'permanent'],
+    ['protected', 'permanent'],
+    ['server_error', 'transient'],
+    ['service_error', 'transient'],
+    ['unavailable', 'transient'],
+    ['maintenance', 'transient'],
+    ['not_found', 'transient'],
+    ['conflict', 'throttled'],
+  ]
+  for (const [code, kind] of cases) {
+    of.control.fault({ match: 'PUT /load_balancers/{id}', kind: 'error', code, times: 4, message: 'no' })
+    await t.rejects(
+      of.client.loadBalancers.update(of.id, { name: 'x' }, callOf()),
+      { kind, code, message: /updating name and labels/ },
+      code,
+    )
+    of.control.fault({ clear: true })
+  }
+})
+
+t.test('an answer that says nothing of itself is transient, whatever its status', async (t) => {
+  const of = await open(t)
+  for (const fault of [
+    { kind: 'html' },
+    { kind: 'http', status: 502, body: '' },
+    { kind: 'empty' },
+    { kind: 'truncated' },
+    { kind: 'cut' },
+    { kind: 'drop-before' },
+  ]) {
+    of.control.fault({ match: 'GET /servers', times: 2, ...fault })
+    await t.rejects(of.client.servers.list(callOf()), { kind: 'transient', message: /listing servers/ }, fault.kind)
+    of.control.fault({ clear: true })
+  }
+})
+
+t.test('a read that a gateway or nobody answered goes once more', async (t) => {
+  const of = await open(t)
+  of.control.fault({ match: 'GET /servers', kind: 'drop-before' })
+  t.equal((await of.client.servers.list(callOf())).length, 1)
+})
+
+t.test('a write goes again only when it was refused for another action', async (t) => {
+  const of = await open(t)
+  of.control.fault({ match: 'PUT /load_balancers/{id}', kind: 'locked', times: 2 })
+  const writes: string[] = []
+  await of.client.loadBalancers.update(of.id, { name: 'new' }, callOf({ writes }))
+  t.equal(writes.length, 3, 'each attempt passes the gate')
+  of.control.fault({ match: 'POST /load_balancers', kind: 'drop-after-commit' })
+  const body = { name: 'second', load_balancer_type: 1, location: 'fsn1' }
+  await t.rejects(of.client.loadBalancers.create(body, callOf()), {
+    kind: 'transient',
+    message: /creating load balancer "second"/,
+  })
+  t.equal(of.reports.filter(({ method, endpoint }) => method === 'POST' && endpoint === '/load_balancers').length, 1)
+})
+
+t.test('a rate limit stops everybody until the announced time', async (t) => {
+  const of = await open(t)
+  of.control.fault({ match: 'GET /servers', kind: 'rate-limit', reset_s: 2 })
+  const before = Date.now()
+  const error = await of.client.servers.list(callOf()).catch((error) => error)
+  t.match(error, { kind: 'throttled', code: 'rate_limit_exceeded' })
+  t.ok(error.retryAtMs >= before + 1000 && error.retryAtMs <= before + 4000)
+  await t.rejects(of.client.servers.get(1, callOf()), { kind: 'throttled', message: /going on at/ })
+  t.equal(of.reports.length, 1)
+})
+
+t.test('a reset time that nobody can believe is bounded', async (t) => {
+  for (const reset_s of [-600, 10_000_000]) {
+    const of = await open(t)
+    of.control.fault({ match: 'GET /servers', kind: 'rate-limit', reset_s })
+    const { retryAtMs } = await of.client.servers.list(callOf()).catch((error) => error)
+    t.ok(retryAtMs > Date.now() && retryAtMs <= Date.now() + 3_600_000, String(reset_s))
+  }
+})
+
+t.test('the token is read for each request', async (t) => {
+  const of = await open(t)
+  const account = of.client.account()
+  of.setToken('z'.repeat(64))
+  t.not(of.client.account(), account)
+  await t.rejects(of.client.servers.list(callOf()), { kind: 'permanent', message: /check HCLOUD_TOKEN/ })
+  of.control.seed({ tokens: [{ token: 'z'.repeat(64), readonly: true }] })
+  t.equal((await of.client.servers.list(callOf())).length, 1)
+  await t.rejects(of.client.loadBalancers.delete(of.id, callOf()), { kind: 'permanent', message: /read and write/ })
+})
+
+t.test('a stopped run sends nothing more', async (t) => {
+  const of = await open(t)
+  await t.rejects(of.client.servers.list(callOf({ signal: AbortSignal.abort() })), {
+    kind: 'aborted',
+    message: /listing servers/,
+  })
+  t.equal(of.requests().length, 0)
+})
+
+t.test('requests are reported by endpoint, without ids', async (t) => {
+  const of = await open(t)
+  await of.client.loadBalancers.changeAlgorithm(of.id, 'least_connections', callOf())
+  t.match(of.reports, [
+    { api: 'hcloud', method: 'POST', endpoint: '/load_balancers/-/actions/change_algorithm', status: 201 },
+  ])
+})
+
+t.test('actions of many runs are polled together, and each run gets its own outcome', async (t) => {
+  const of = await open(t, { action_ms: 60 })
+  of.control.seed({ load_balancers: [{ name: 'b' }, { name: 'c' }] })
+  const ids = (of.control.state().load_balancers as { id: number }[]).map(({ id }) => id)
+  const poller = createActionPoller({ get: of.client.actions.get, patienceMs: 500 })
+  t.teardown(() => poller.close())
+  const change = (id: number | undefined) =>
+    of.client.loadBalancers.changeAlgorithm(id ?? 0, 'least_connections', callOf())
+  const good = await change(ids[0])
+  of.control.fault({
+    match: 'POST /load_balancers/{id}/actions/change_algorithm',
+    kind: 'action-error',
+    code: 'failed',
+    message: 'no luck',
+  })
+  const bad = await change(ids[1])
+  of.control.fault({ match: 'POST /load_balancers/{id}/actions/change_algorithm', kind: 'action-hang' })
+  const endless = await change(ids[2])
+  const before = of.reports.length
+  const gone = new AbortController()
+  const stopped = poller.wait(endless.actions, callOf({ signal: gone.signal }))
+  gone.abort()
+  const [first, second, third, fourth] = await Promise.allSettled([
+    poller.wait(good.actions, callOf()),
+    poller.wait(bad.actions, callOf()),
+    poller.wait(endless.actions, callOf()),
+    stopped,
+  ])
+  t.match(first, { status: 'fulfilled' })
+  t.match(second, { reason: { kind: 'transient', code: 'failed', message: /no luck/ } })
+  t.match(third, { reason: { kind: 'throttled', code: 'action_running' } })
+  t.match(fourth, { reason: { kind: 'aborted' } })
+  t.ok(of.reports.length - before <= 4, 'polled in batches')
+})

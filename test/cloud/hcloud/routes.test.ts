@@ -1,0 +1,157 @@
+import t, { type Test } from 'tap'
+import type { Routes } from '../../../src/cloud/provider.ts'
+import type { NodeProjection } from '../../../src/events/projection.ts'
+import { type BenchOptions, bench, node } from './bench.ts'
+
+const CIDR = ['10.244.0.0/16']
+
+const network = (routes: { destination: string; gateway: string }[] = []) => ({
+  id: 500,
+  name: 'net',
+  ip_range: '10.0.0.0/8',
+  subnets: [{ type: 'cloud', ip_range: '10.0.0.0/24', network_zone: 'eu-central' }],
+  routes,
+})
+
+const server = (id: number, of = 'net') => ({ id, name: `w${id}`, private_net: [{ network: of, ip: `10.0.0.1${id}` }] })
+
+const routed = (id: number, more: Partial<NodeProjection> = {}) =>
+  node(`n${id}`, {
+    providerId: `hcloud://${id}`,
+    podCidrs: [`10.244.${id}.0/24`],
+    addresses: [{ type: 'InternalIP', address: `10.0.0.1${id}` }],
+    ...more,
+  })
+
+async function open(t: Test, options: BenchOptions = {}) {
+  const opened = await bench({
+    settings: { network: 'net' },
+    account: { networks: [network()], servers: [server(1), server(2)] },
+    ...options,
+  })
+  t.teardown(() => opened.close())
+  const routes = opened.provider.routes as Routes
+  const run = async (nodes: NodeProjection[], cidrs = CIDR) =>
+    routes.apply(await routes.plan(nodes, cidrs, opened.call), opened.call)
+  const present = () =>
+    ((opened.simulator.control.state().networks as ReturnType<typeof network>[])[0]?.routes ?? [])
+      .map(({ destination, gateway }) => `${destination} ${gateway}`)
+      .sort()
+  return { ...opened, routes, run, present }
+}
+
+t.test('each node gets a route to its server, found by provider id and not by name', async (t) => {
+  const of = await open(t)
+  const { routed: done, failed } = await of.run([routed(1), routed(2)])
+  t.strictSame([[...done].sort(), [...failed]], [['n1', 'n2'], []])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.244.2.0/24 10.0.0.12'])
+  of.calls()
+  t.strictSame([...(await of.run([routed(1), routed(2)])).routed].sort(), ['n1', 'n2'])
+  t.strictSame(of.calls(), { 'GET /networks/{id}': 1 }, 'a steady cluster writes nothing')
+})
+
+t.test('ten at once are written one after the other', async (t) => {
+  const ids = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+  const of = await open(t, {
+    account: { networks: [network()], servers: ids.map((id) => server(id)) },
+    options: { action_ms: 5 },
+  })
+  await of.run(ids.map((id) => routed(id)))
+  t.equal(of.present().length, ids.length)
+  t.strictSame(of.simulator.control.counters().rejected, {})
+})
+
+t.test('a wrong gateway is corrected, a route to nobody inside the cluster goes, one outside stays', async (t) => {
+  const of = await open(t, {
+    account: {
+      networks: [
+        network([
+          { destination: '10.244.1.0/24', gateway: '10.0.0.99' },
+          { destination: '10.99.0.0/16', gateway: '10.0.0.12' },
+          { destination: '10.244.77.0/24', gateway: '10.0.0.98' },
+        ]),
+      ],
+      servers: [server(1), server(2)],
+    },
+  })
+  await of.run([routed(1)])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.99.0.0/16 10.0.0.12'])
+})
+
+t.test('the route of a node that is there stays while its server can not be seen', async (t) => {
+  const of = await open(t, {
+    account: { networks: [network([{ destination: '10.244.9.0/24', gateway: '10.0.0.19' }])], servers: [server(1)] },
+  })
+  const { failed } = await of.run([routed(9), routed(1)])
+  t.match(failed.get('n9'), { kind: 'transient', message: /server 9 is not found/ })
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.244.9.0/24 10.0.0.19'])
+})
+
+t.test('the same address in another network is another server', async (t) => {
+  const second = { ...network(), id: 501, name: 'second' }
+  const of = await open(t, {
+    account: { networks: [network(), second], servers: [server(1), { ...server(1, 'second'), id: 2, name: 'w2' }] },
+  })
+  for (let i = 0; i < 2; i++) await of.run([routed(1)])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
+  const { failed } = await of.run([routed(1), routed(2)])
+  t.match(failed.get('n2'), { message: /not attached to network net/ })
+})
+
+t.test('of two families the IPv4 part is routed, and IPv6 is spoken of once', async (t) => {
+  const of = await open(t)
+  const dual = routed(1, { podCidrs: ['10.244.1.0/24', 'fd00:10:0:1::/64'] })
+  const six = routed(2, { podCidrs: ['fd00:10:0:2::/64'] })
+  const cidrs = ['10.244.0.0/16', 'fd00:10::/48']
+  const first = await of.run([dual, six], cidrs)
+  t.strictSame([...first.routed].sort(), ['n1', 'n2'])
+  t.strictSame(
+    first.notes.map(({ reason, node }) => [reason, node]),
+    [
+      ['IPv6RoutesUnsupported', 'n1'],
+      ['IPv6RoutesUnsupported', 'n2'],
+    ],
+  )
+  t.strictSame((await of.run([dual, six], cidrs)).notes, [])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
+})
+
+t.test('a pod CIDR outside the cluster CIDR is routed with a warning', async (t) => {
+  const of = await open(t)
+  const { notes, routed: done } = await of.run([routed(1, { podCidrs: ['10.245.1.0/24'] })])
+  t.match(notes, [{ reason: 'ClusterCIDRMisconfigured', node: 'n1' }])
+  t.strictSame([...done], ['n1'])
+})
+
+t.test('without an IPv4 cluster CIDR nothing is touched', async (t) => {
+  const of = await open(t, {
+    account: { networks: [network([{ destination: '10.244.1.0/24', gateway: '10.0.0.99' }])], servers: [] },
+  })
+  await of.run([routed(1)], [])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.99'])
+})
+
+t.test('one route that is refused stops no other', async (t) => {
+  const of = await open(t)
+  of.simulator.control.fault({
+    match: 'POST /networks/{id}/actions/add_route',
+    kind: 'error',
+    code: 'invalid_input',
+    message: 'no',
+  })
+  const { failed, routed: done } = await of.run([routed(1), routed(2)])
+  t.match(failed.get('n1'), { kind: 'permanent', message: /add route 10.244.1.0\/24/ })
+  t.strictSame([...done], ['n2'])
+})
+
+t.test('nodes that can have no route are told why', async (t) => {
+  const of = await open(t)
+  const { failed } = await of.run([
+    routed(1, { providerId: undefined }),
+    routed(2, { addresses: [] }),
+    node('metal', { providerId: 'hrobot://3', podCidrs: ['10.244.3.0/24'] }),
+  ])
+  t.match(failed.get('n1'), { message: /no provider id yet/ })
+  t.match(failed.get('n2'), { message: /10.0.0.12 is not among its addresses/ })
+  t.match(failed.get('metal'), { kind: 'permanent', message: /only supported for cloud servers/ })
+})

@@ -1,0 +1,118 @@
+import { Redis } from 'ioredis'
+import t from 'tap'
+import { createCoalescedRead, createSharedRead } from '../../src/cloud/shared-read.ts'
+import { startRedis } from '../redis.ts'
+import { callOf } from './hcloud/bench.ts'
+
+const redis = await startRedis()
+const connections: Redis[] = []
+t.teardown(async () => {
+  for (const one of connections) one.disconnect()
+  await redis.stop()
+})
+t.afterEach(() => redis.flush())
+
+function connect(): Redis {
+  const one = new Redis(redis.url)
+  connections.push(one)
+  return one
+}
+
+/** Reads that end when they are told to. */
+function source() {
+  const waiting: (() => void)[] = []
+  let reads = 0
+  return {
+    get reads() {
+      return reads
+    },
+    fetch: () =>
+      new Promise<number>((resolve) => {
+        const read = ++reads
+        waiting.push(() => resolve(read))
+      }),
+    /** Ends reads, also those that only begin now, until nobody waits. */
+    async until<T>(done: Promise<T>): Promise<T> {
+      let over = false
+      const end = done.finally(() => {
+        over = true
+      })
+      end.catch(() => undefined)
+      while (!over) {
+        waiting.shift()?.()
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      return end
+    },
+  }
+}
+
+t.test('who asks while a read is on its way shares the next one', async (t) => {
+  const from = source()
+  const read = createCoalescedRead(from.fetch)
+  const first = read(callOf())
+  const others = Array.from({ length: 40 }, () => read(callOf()))
+  t.strictSame(await from.until(Promise.all([first, ...others])), [1, ...others.map(() => 2)])
+  t.equal(from.reads, 2)
+})
+
+t.test('a read that fails fails for those who waited for it, and the next one is a new one', async (t) => {
+  let reads = 0
+  const read = createCoalescedRead(async () => {
+    if (++reads === 1) throw new Error('no')
+    return reads
+  })
+  await t.rejects(read(callOf()), /no/)
+  t.equal(await read(callOf()), 2)
+})
+
+t.test('a run that is stopped waits no longer, and the others get their answer', async (t) => {
+  const from = source()
+  const read = createCoalescedRead(from.fetch)
+  const stop = new AbortController()
+  const [stopped, other] = [read(callOf({ signal: stop.signal })), read(callOf())]
+  stop.abort()
+  await t.rejects(stopped, { kind: 'aborted', message: /stopped/ })
+  t.equal(await from.until(other), 2)
+})
+
+t.test('a read serves everybody for its age, in this process and in others', async (t) => {
+  const from = source()
+  const make = () => createSharedRead({ redis: connect(), key: () => 'list', maxAgeMs: 60_000, fetch: from.fetch })
+  const workers = [make(), make(), make()]
+  const all = Promise.all(workers.flatMap((worker) => [worker.get(callOf()), worker.get(callOf())]))
+  t.strictSame(await from.until(all), [1, 1, 1, 1, 1, 1])
+  t.strictSame(
+    workers.map((worker) => worker.peek()),
+    [1, 1, 1],
+  )
+  t.equal(await from.until(workers[0]!.fresh(callOf())), 2)
+  t.equal(await from.until(make().get(callOf())), 2, 'a fresh read serves the others too')
+})
+
+t.test('a worker that died while it read holds nobody up for long', async (t) => {
+  await redis.command('SET', 'list:lock', 'dead', 'PX', 100)
+  const from = source()
+  const read = createSharedRead({ redis: connect(), key: () => 'list', maxAgeMs: 60_000, fetch: from.fetch })
+  t.equal(await from.until(read.get(callOf())), 1)
+})
+
+t.test('another credential sees nothing of the old one', async (t) => {
+  let key = 'a'
+  const from = source()
+  const read = createSharedRead({ key: () => key, maxAgeMs: 60_000, fetch: from.fetch })
+  t.equal(await from.until(read.get(callOf())), 1)
+  key = 'b'
+  t.equal(read.peek(), undefined)
+  t.equal(await from.until(read.get(callOf())), 2)
+})
+
+t.test('nothing is kept when nothing shall be, or when it was forgotten', async (t) => {
+  const from = source()
+  const read = createSharedRead({ redis: connect(), key: () => 'list', maxAgeMs: 0, fetch: from.fetch })
+  t.strictSame([await from.until(read.get(callOf())), await from.until(read.get(callOf()))], [1, 2])
+  const kept = createSharedRead({ redis: connect(), key: () => 'kept', maxAgeMs: 60_000, fetch: from.fetch })
+  await from.until(kept.get(callOf()))
+  await kept.forget()
+  t.equal(await from.until(kept.get(callOf())), 4)
+})
