@@ -1,6 +1,8 @@
+import type { Answer, Face, Request, Twist } from '../exchange.ts'
+import type { Refusal } from '../refusal.ts'
+import { object } from '../shape.ts'
 import type { Cloud } from './cloud.ts'
-import { ApiError, invalidField } from './errors.ts'
-import type { Answer, Face, Request } from './exchange.ts'
+import { ApiError, invalidField, simulated } from './errors.ts'
 import { assertKnown } from './query.ts'
 import { RateLimit } from './rate-limit.ts'
 import { actions } from './resources/actions.ts'
@@ -8,8 +10,8 @@ import { certificates } from './resources/certificates.ts'
 import { fixed } from './resources/fixed.ts'
 import { loadBalancers } from './resources/load-balancers.ts'
 import { networks } from './resources/networks.ts'
-import { createRouter, type Endpoint, type Match, type Routing, type Twist } from './router.ts'
-import { object, validate } from './shape.ts'
+import { createRouter, type Endpoint, type Match, type Routing } from './router.ts'
+import { validate } from './shape.ts'
 
 export type Tokens = Map<string, { readonly: boolean }>
 
@@ -17,7 +19,11 @@ export type Tokens = Map<string, { readonly: boolean }>
 export function cloudApi(cloud: () => Cloud, tokens: Tokens): Face & { refill: () => void } {
   const route = createRouter([...fixed, ...actions, ...networks, ...loadBalancers, ...certificates])
   let budget = new RateLimit(cloud().options.rate_limit)
-  const failure = (error: ApiError): Answer => ({ status: error.status, body: error.body, code: error.code })
+  const failure = ({ status, code, message, details }: Refusal): Answer => ({
+    status,
+    code,
+    body: { error: { code, message, details } },
+  })
   const withBudget = (answer: Answer): Answer => ({ ...answer, headers: { ...budget.headers(), ...answer.headers } })
 
   return {
@@ -29,6 +35,7 @@ export function cloudApi(cloud: () => Cloud, tokens: Tokens): Face & { refill: (
       return typeof found === 'string' ? `${request.method} ${request.path}` : found.label
     },
     failure: (error) => withBudget(failure(error)),
+    simulated,
     rateLimited: (fault) => ({
       ...failure(new ApiError('rate_limit_exceeded', 'limit of requests per hour reached', null, fault.status ?? 429)),
       headers: {

@@ -41,6 +41,10 @@ export class Cloud {
     this.actions = new ActionBook(() => this.touch())
   }
 
+  get inFlight(): number {
+    return this.actions.inFlight
+  }
+
   touch(): void {
     this.revision++
     this.traffic.look()

@@ -1,4 +1,6 @@
-import type { Hub, LogEntry } from './hub.ts'
+import { answerByName } from '../control.ts'
+import type { Hub, LogEntry } from '../hub.ts'
+import type { Cloud } from './cloud.ts'
 import { mutate, seed } from './seed.ts'
 import type { TrafficGap } from './traffic.ts'
 import { stateView } from './views.ts'
@@ -20,7 +22,11 @@ export interface Control {
   reset: () => void
 }
 
-export function createControl(hub: () => Hub, tokens: Map<string, { readonly: boolean }>, reset: () => void): Control {
+export function createControl(
+  hub: () => Hub<Cloud>,
+  tokens: Map<string, { readonly: boolean }>,
+  reset: () => void,
+): Control {
   return {
     seed: (account) => seed(hub().cloud, withoutTokens(account, tokens)),
     mutate: (patch) => mutate(hub().cloud, withoutTokens(patch, tokens)),
@@ -37,7 +43,12 @@ export function createControl(hub: () => Hub, tokens: Map<string, { readonly: bo
 }
 
 /** Answers a request for /_sim/NAME. */
-export function answerControl(control: Control, method: string, name: string, text: string): [number, unknown] {
+export async function answerControl(
+  control: Control,
+  method: string,
+  name: string,
+  text: string,
+): Promise<[number, unknown]> {
   const reads: Record<string, () => unknown> = {
     state: control.state,
     activity: control.activity,
@@ -51,16 +62,7 @@ export function answerControl(control: Control, method: string, name: string, te
     fault: control.fault,
     reset: control.reset,
   }
-  try {
-    if (method === 'GET' && reads[name]) return [200, reads[name]()]
-    if (method === 'POST' && writes[name]) {
-      writes[name](text === '' ? {} : JSON.parse(text))
-      return [200, {}]
-    }
-    return [404, { error: `no ${method} ${name} in the control API` }]
-  } catch (error) {
-    return [400, { error: String(error) }]
-  }
+  return await answerByName(reads, writes, method, name, text)
 }
 
 /** tokens: [{token, readonly?, delete?}] belong to the front door, not to the account's resources. */

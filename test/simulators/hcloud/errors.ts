@@ -1,3 +1,7 @@
+import type { Fault } from '../faults.ts'
+import { Refusal } from '../refusal.ts'
+import type { FieldProblem } from '../shape.ts'
+
 /** HTTP status of each error code, as the public API documentation lists them. Codes of single calls not listed here are 422. */
 const statusByCode: Record<string, number> = {
   json_error: 400,
@@ -24,27 +28,17 @@ const statusByCode: Record<string, number> = {
   timeout: 504,
 }
 
-export interface FieldProblem {
-  name: string
-  messages: string[]
+/** As the API words a refusal. */
+export class ApiError extends Refusal {
+  constructor(code: string, message: string, details: unknown = null, status = statusOf(code)) {
+    super(code, message, details, status)
+  }
 }
 
-/** An answer of the API that is not a success. */
-export class ApiError extends Error {
-  readonly code: string
-  readonly status: number
-  readonly details: unknown
-
-  constructor(code: string, message: string, details: unknown = null, status = statusOf(code)) {
-    super(message)
-    this.code = code
-    this.status = status
-    this.details = details
-  }
-
-  get body(): { error: { code: string; message: string; details: unknown } } {
-    return { error: { code: this.code, message: this.message, details: this.details } }
-  }
+/** The error that an error fault stands for, with the status that belongs to its code. */
+export function simulated(fault: Fault, code = fault.code ?? 'server_error'): ApiError {
+  const message = fault.message ?? `${code} (simulated)`
+  return new ApiError(code, message, fault.details ?? null, fault.status ?? statusOf(code))
 }
 
 export function statusOf(code: string): number {

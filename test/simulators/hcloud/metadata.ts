@@ -1,6 +1,6 @@
+import type { Face } from '../exchange.ts'
 import type { Cloud } from './cloud.ts'
-import { ApiError } from './errors.ts'
-import type { Face } from './exchange.ts'
+import { ApiError, simulated } from './errors.ts'
 import { gatewayOf } from './views.ts'
 
 /** The metadata service as seen from the seeded server; to anybody else it answers 404. */
@@ -8,6 +8,7 @@ export function metadataService(cloud: () => Cloud): Face {
   return {
     label: (request) => `METADATA ${request.method} ${request.path}`,
     failure: (error) => ({ status: error.status, body: error.message, code: error.code }),
+    simulated,
     rateLimited: () => ({ status: 429, body: 'too many requests', code: 'rate_limit_exceeded' }),
     answer: (request) => {
       const server = cloud().servers.find((candidate) => candidate.name === cloud().metadataServer)

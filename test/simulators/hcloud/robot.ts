@@ -1,6 +1,6 @@
+import type { Answer, Face, Request } from '../exchange.ts'
 import type { Cloud } from './cloud.ts'
-import { ApiError } from './errors.ts'
-import type { Answer, Face, Request } from './exchange.ts'
+import { ApiError, simulated } from './errors.ts'
 import type { RobotServer } from './model.ts'
 import { robotServerView } from './views.ts'
 
@@ -34,6 +34,7 @@ export function robotWebService(cloud: () => Cloud, credentials: RobotCredential
   return {
     label: (request) => `ROBOT ${request.method} ${request.path.replace(/^(\/[a-z]+)\/\d+$/, '$1/{number}')}`,
     failure: ({ status, code, message }) => ({ status, code, body: { error: { status, code, message } } }),
+    simulated,
     rateLimited: (fault) => rateLimited(fault.status),
     answer: (request) => {
       if (lockout.isShut(request.remoteAddress)) return { status: 403, body: 'Forbidden', code: 'locked-out' }

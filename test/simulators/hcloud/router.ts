@@ -1,16 +1,7 @@
+import type { Twist } from '../exchange.ts'
+import type { Check } from '../shape.ts'
 import type { Action, ResourceRef } from './actions.ts'
 import type { Cloud } from './cloud.ts'
-import type { Check } from './shape.ts'
-
-/** How a fault bends what a request starts. */
-export interface Twist {
-  /** the action ends with this error */
-  fails?: { code: string; message: string }
-  /** the action never ends */
-  endless?: boolean
-  /** what is created is missing from lists for so long, ms */
-  staleMs?: number
-}
 
 export interface Call {
   params: Record<string, number>

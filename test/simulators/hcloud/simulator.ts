@@ -1,10 +1,10 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { exchange, type Face } from '../exchange.ts'
+import { Hub } from '../hub.ts'
+import { answering, asRequest, bodyOf, listen, shut } from '../web-server.ts'
 import { cloudApi, type Tokens } from './api.ts'
 import { Cloud } from './cloud.ts'
 import { answerControl, type Control, createControl } from './control.ts'
-import { exchange, type Face, type Request } from './exchange.ts'
-import { Hub } from './hub.ts'
 import { metadataService } from './metadata.ts'
 import type { Options } from './model.ts'
 import { type RobotCredentials, robotWebService } from './robot.ts'
@@ -58,7 +58,7 @@ export async function startHcloudSimulator(settings: SimulatorSettings = {}): Pr
     const text = await bodyOf(message)
     const method = message.method ?? 'GET'
     if (url.pathname.startsWith('/_sim/')) {
-      const [status, body] = answerControl(control, method, url.pathname.slice('/_sim/'.length), text)
+      const [status, body] = await answerControl(control, method, url.pathname.slice('/_sim/'.length), text)
       response.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body))
       return
     }
@@ -94,44 +94,4 @@ export async function startHcloudSimulator(settings: SimulatorSettings = {}): Pr
       await Promise.all(servers.map(shut))
     },
   }
-}
-
-function answering(serve: (message: IncomingMessage, response: ServerResponse) => Promise<void>) {
-  return (message: IncomingMessage, response: ServerResponse): void => {
-    serve(message, response).catch((error: unknown) => {
-      // a fault of the simulator itself: loud, so that no test takes it for the cloud's answer
-      response.writeHead(599, { 'Content-Type': 'text/plain' }).end(`simulator: ${String(error)}`)
-    })
-  }
-}
-
-function asRequest(message: IncomingMessage, url: URL, path: string, text: string): Request {
-  return {
-    method: message.method ?? 'GET',
-    path,
-    query: url.searchParams,
-    headers: message.headers,
-    text,
-    remoteAddress: message.socket.remoteAddress ?? '',
-  }
-}
-
-async function bodyOf(message: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = []
-  for await (const chunk of message) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-function listen(server: Server, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, '127.0.0.1', () => resolve((server.address() as AddressInfo).port))
-  })
-}
-
-function shut(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

@@ -1,10 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { ApiError, statusOf } from './errors.ts'
 import { bendField, type Fault, shortenList } from './faults.ts'
-import type { Hub, LogEntry } from './hub.ts'
-import type { Reply, Twist } from './router.ts'
+import type { Account, Hub, LogEntry } from './hub.ts'
+import { Refusal } from './refusal.ts'
+
+/** How a fault bends what a request starts. */
+export interface Twist {
+  /** the action ends with this error */
+  fails?: { code: string; message: string }
+  /** the action never ends */
+  endless?: boolean
+  /** what is created is missing from lists for so long, ms */
+  staleMs?: number
+}
 
 export interface Request {
   method: string
@@ -16,23 +25,28 @@ export interface Request {
   remoteAddress: string
 }
 
-export interface Answer extends Reply {
+export interface Answer {
+  status: number
+  body?: unknown
   /** for the counters */
   code?: string
   headers?: Record<string, string>
 }
 
-/** One of the simulator's web services. */
+/** One of a simulator's web services. */
 export interface Face {
   label: (request: Request) => string
+  /** Throws a `Refusal`. */
   answer: (request: Request, twist: Twist) => Answer
-  failure: (error: ApiError) => Answer
+  failure: (refusal: Refusal) => Answer
+  /** What an error fault stands for; `code` if it names none itself. */
+  simulated: (fault: Fault, code?: string) => Refusal
   rateLimited: (fault: Fault) => Answer
 }
 
 /** Answers one request, with the fault that waits for it. */
 export async function exchange(
-  hub: Hub,
+  hub: Hub<Account>,
   face: Face,
   request: Request,
   message: IncomingMessage,
@@ -90,14 +104,15 @@ async function answerOrBreak(
     case 'delay':
       await sleep(fault.ms ?? 1000, undefined, { ref: false })
       return run()
+    case 'late': {
+      const answer = run()
+      await sleep(fault.ms ?? 1000, undefined, { ref: false })
+      return answer
+    }
     case 'error':
-      return attempt(face, () => {
-        throw asError(fault, fault.code ?? 'server_error')
-      })
+      return face.failure(face.simulated(fault))
     case 'locked':
-      return attempt(face, () => {
-        throw asError(fault, 'locked')
-      })
+      return face.failure(face.simulated(fault, 'locked'))
     case 'rate-limit':
       return face.rateLimited(fault)
     case 'http':
@@ -128,14 +143,9 @@ function attempt(face: Face, run: () => Answer): Answer {
   try {
     return run()
   } catch (error) {
-    if (!(error instanceof ApiError)) throw error
+    if (!(error instanceof Refusal)) throw error
     return face.failure(error)
   }
-}
-
-function asError(fault: Fault, code: string): ApiError {
-  const message = fault.message ?? `${code} (simulated)`
-  return new ApiError(code, message, fault.details ?? null, fault.status ?? statusOf(code))
 }
 
 function fixedAnswer(fault: Fault): Answer {
@@ -145,14 +155,16 @@ function fixedAnswer(fault: Fault): Answer {
   return {
     status: fault.status ?? (html ? 502 : 200),
     body: fault.body ?? (html ? page : ''),
-    headers: { 'Content-Type': fault.content_type ?? (html ? 'text/html' : 'application/json'), ...fault.headers },
+    headers: { 'Content-Type': fault.content_type ?? (html ? 'text/html' : 'application/json') },
   }
 }
 
 async function send(response: ServerResponse, answer: Answer, fault: Fault | undefined): Promise<void> {
   const isText = typeof answer.body === 'string'
   const text = answer.body === undefined ? '' : isText ? (answer.body as string) : JSON.stringify(answer.body)
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
+  for (const [name, value] of Object.entries({ ...answer.headers, ...fault?.headers })) {
+    if (value !== null) response.setHeader(name, value)
+  }
   if (answer.body !== undefined && !response.hasHeader('Content-Type')) {
     response.setHeader('Content-Type', isText ? 'text/plain' : 'application/json')
   }

@@ -1,6 +1,7 @@
 /**
  * error: an API error (code, status, message). http: any answer (status, body, content_type, headers). html: a proxy's page. empty: no body.
- * truncated: half of the JSON. cut: the connection breaks in the body. slow: the body drips for ms. delay: ms later.
+ * truncated: half of the JSON. cut: the connection breaks in the body. slow: the body drips for ms.
+ * delay: done ms later. late: done at once, answered ms later.
  * drop-before: the connection breaks, nothing was done. drop-after-commit: it was done. timeout, timeout-after-commit: never an answer.
  * rate-limit: 429 (status, reset_s). locked: 423. action-error: the action ends with an error (code, message). action-hang: it never ends.
  * empty-list: 200 with nothing in it. partial-page: the second half is missing. stale: what is created is missing from lists for ms.
@@ -15,6 +16,7 @@ const kinds = [
   'cut',
   'slow',
   'delay',
+  'late',
   'drop-before',
   'drop-after-commit',
   'timeout',
@@ -30,7 +32,7 @@ const kinds = [
 ] as const
 
 export interface Fault {
-  /** "POST /load_balancers/{id}", "ROBOT GET /server", "METADATA GET /private-networks" */
+  /** the label by which the request is counted: "POST /load_balancers/{id}", "ROBOT GET /server" */
   match?: string
   /** in place of match: a method and a regular expression for the path */
   method?: string
@@ -47,7 +49,8 @@ export interface Fault {
   ms?: number
   body?: unknown
   content_type?: string
-  headers?: Record<string, string>
+  /** beside those of the answer; null takes one away */
+  headers?: Record<string, string | null>
   field?: string
   value?: unknown
   /** RateLimit-Reset lies so many seconds ahead (or, negative, behind) */

@@ -1,4 +1,3 @@
-import type { Cloud } from './cloud.ts'
 import { FaultBook } from './faults.ts'
 
 export interface LogEntry {
@@ -16,8 +15,16 @@ export interface LogEntry {
   duration_ms?: number
 }
 
-/** What the simulator's faces (API, Robot, metadata) share beside the cloud: faults, counters, the request log. */
-export class Hub {
+/** All state of a simulated cloud, as far as whoever waits for its rest has to know. */
+export interface Account {
+  /** raised by every change */
+  readonly revision: number
+  /** how much still goes on by itself */
+  readonly inFlight: number
+}
+
+/** What a simulator's faces share beside the cloud: faults, counters, the request log. */
+export class Hub<Cloud extends Account> {
   readonly faults = new FaultBook()
   readonly log: LogEntry[] = []
   readonly calls: Record<string, number> = {}
@@ -49,7 +56,7 @@ export class Hub {
   }
 
   activity(): { revision: number; inflight: number; requests: number } {
-    const { revision, actions } = this.cloud
-    return { revision, inflight: actions.inFlight + this.mutating, requests: this.requests }
+    const { revision, inFlight } = this.cloud
+    return { revision, inflight: inFlight + this.mutating, requests: this.requests }
   }
 }
