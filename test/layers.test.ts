@@ -17,15 +17,13 @@ const LAYERS: string[][] = [
 
 /** Imports between neighbours of one layer, each with its reason. */
 const NEIGHBOURS: Record<string, string[]> = {
-  // what the server and the worker keep in Redis is written in the contract's types, and in keys that one module names
-  state: ['events', 'queue'],
+  // what is kept in Redis is written in the contract's types
+  state: ['events'],
   // a projection is made of Kubernetes objects
   events: ['kubernetes'],
   cloud: ['events'],
-  queue: ['events'],
-  // the worker's host answers probes and metrics by the server's own routes
-  worker: [],
-  http: [],
+  // and the queue's own scripts are defined as the state's are
+  queue: ['events', 'state'],
 }
 
 interface Import {

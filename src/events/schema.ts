@@ -1,5 +1,6 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { keepKnownFields } from './known-fields.ts'
 import { ACCEPTED_BATCH_EVENTS } from './limits.ts'
 import type { LoadBalancerIngress, NodeProjection, ServiceProjection } from './projection.ts'
 import { type Subject, subjectOf } from './subject.ts'
@@ -197,6 +198,10 @@ const validators = new Map<unknown, Validator>(
   Object.entries(EventSchemas).map(([type, schema]) => [type, Compile(schema as TSchema) as Validator]),
 )
 
+const cleaners = new Map<unknown, (event: unknown) => unknown>(
+  Object.entries(EventSchemas).map(([type, schema]) => [type, keepKnownFields(schema)]),
+)
+
 /**
  * The events of a batch that was posted to a cluster's path, or what is wrong with it.
  * @param json the parsed body
@@ -218,7 +223,7 @@ export function validateBatch(
       const event = one as WindlassEvent
       if (ids.has(event.id)) found.push({ path: '.id', message: 'must differ from the id of every other event' })
       ids.add(event.id)
-      events.push(validators.get(event.type)?.Clean(event) as WindlassEvent)
+      events.push(cleaners.get(event.type)?.(event) as WindlassEvent)
     }
     for (const { path, message } of found.slice(0, MAX_FAULTS_OF_ONE))
       faults.push({ path: `$[${index}]${path}`, message })
