@@ -313,11 +313,23 @@ export function createHcloudClient(options: HcloudClientOptions) {
       get: (id: number, call: Call) =>
         readOne<LoadBalancer>(lb(id), 'load_balancer', call, `reading load balancer ${id}`, parseLoadBalancer),
       /** `body` in the API's own form. */
-      create: (body: Record<string, unknown>, call: Call): Promise<Begun<LoadBalancer>> =>
-        write('POST', '/load_balancers', body, call, `creating load balancer "${String(body.name)}"`, (json) => ({
-          result: objectOf(json, 'load_balancer', parseLoadBalancer),
-          actions: actionsOf(json),
-        })),
+      create: (
+        body: Record<string, unknown>,
+        call: Call,
+        { impatient }: ActOptions = {},
+      ): Promise<Begun<LoadBalancer>> =>
+        write(
+          'POST',
+          '/load_balancers',
+          body,
+          call,
+          `creating load balancer "${String(body.name)}"`,
+          (json) => ({
+            result: objectOf(json, 'load_balancer', parseLoadBalancer),
+            actions: actionsOf(json),
+          }),
+          impatient ? [] : BUSY_RETRIES_MS,
+        ),
       update: (id: number, body: { name?: string; labels?: Record<string, string> }, call: Call) =>
         write('PUT', lb(id), body, call, `updating name and labels of load balancer ${id}`, () => undefined),
       delete: (id: number, call: Call) =>

@@ -46,10 +46,14 @@ export function createInstances(options: InstancesOptions): Instances {
     return { kind: 'found', instance, notes }
   }
 
-  async function byCloudId(id: CloudServerId, call: Call, fresh: boolean): Promise<InstanceLookup> {
+  async function byCloudId(id: CloudServerId, name: string, call: Call, fresh: boolean): Promise<InstanceLookup> {
     const server = await servers.byId(id, call, { fresh })
     if (server) return foundCloud(server, call)
-    return { kind: 'not-found', searched: `server ${id} in the Hetzner Cloud project of the token`, notes: [] }
+    const successor = servers.peek()?.find((other) => other.name === name)
+    const hint = successor
+      ? `; a server named "${name}" has id ${successor.id}: if it replaces the old one, delete the node and let it join again`
+      : ''
+    return { kind: 'not-found', searched: `server ${id} in the Hetzner Cloud project of the token${hint}`, notes: [] }
   }
 
   async function byRobotNumber(
@@ -149,7 +153,7 @@ export function createInstances(options: InstancesOptions): Instances {
       const parsed = parseProviderId(node.providerId)
       switch (parsed.kind) {
         case 'cloud':
-          return byCloudId(parsed.id, call, fresh)
+          return byCloudId(parsed.id, node.name, call, fresh)
         case 'robot':
           return byRobotNumber(parsed.number, node, call, fresh)
         case 'malformed':

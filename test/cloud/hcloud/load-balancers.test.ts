@@ -104,10 +104,17 @@ t.test('a create whose answer was lost is found again: one load balancer', async
 })
 
 t.test('a list that lags behind makes no second one', async (t) => {
-  const of = await open(t, { options: { stale_ms: 400 } })
+  const of = await open(t, { options: { stale_ms: 60_000 } })
   await of.ensure(service(), nodes(1))
-  await t.rejects(of.ensure(service(), nodes(1)), { kind: 'transient', code: 'uniqueness_error' })
-  t.equal(loadBalancersOf(of).length, 1)
+  await of.ensure(service(), nodes(1, 2))
+  t.strictSame(targetsOf(lbOf(of)), ['server 1', 'server 2'])
+  const other = of.worker().loadBalancers!
+  await t.rejects(other.apply(await other.plan(service(), nodes(1), of.call), of.call), {
+    kind: 'transient',
+    message: /uniqueness_error/,
+  })
+  await of.remove(service())
+  t.strictSame(loadBalancersOf(of), [])
 })
 
 t.test('an action that fails is told, and the next run goes on from what is there', async (t) => {
@@ -299,6 +306,17 @@ t.test(
     t.strictSame(of.simulator.control.trafficGaps(), [])
   },
 )
+
+t.test('several that want into one network at once wait for their turn', async (t) => {
+  const of = await open(t, {
+    account: { networks: [NETWORK], servers: inNetwork(1) },
+    ...withNetwork,
+    options: { action_ms: 30, create_network_conflict: true },
+  })
+  const uids = [1, 2, 3, 4, 5, 6].map((i) => `${i}`.repeat(8) + UID.slice(8))
+  await Promise.all(uids.map((uid) => of.ensure(service({}, { uid }), nodes(1))))
+  t.equal(loadBalancersOf(of).length, uids.length)
+})
 
 t.test('an address that is taken leaves the rest done and the Service without addresses', async (t) => {
   const of = await open(t, { account: { networks: [NETWORK], servers: inNetwork(1) }, ...withNetwork })

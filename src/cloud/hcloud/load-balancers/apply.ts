@@ -15,6 +15,10 @@ export interface ApplyOptions {
   client: HcloudClient
   actions: ActionPoller
   reads: LoadBalancerReads
+  /** What this process has learned: whether load balancers take one action at a time. */
+  pace: { oneByOne: boolean }
+  /** Runs work after all work that was given before: the network takes one change at a time. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
   /** Servers that the API would refuse as targets, from a list of servers that is read if need be. */
   unusable(wanted: Wanted, call: Call): Promise<Wanted['unusable']>
 }
@@ -62,6 +66,7 @@ export async function createLoadBalancer(
   call: Call,
 ): Promise<LoadBalancer> {
   const { result, actions } = await createTolerantly(wanted, type, options, call)
+  await options.reads.made(wanted.uid, result.id)
   await options.actions.wait(actions, call)
   return reread(result.id, options, call)
 }
@@ -75,7 +80,7 @@ async function createTolerantly(
 ): Promise<Begun<LoadBalancer>> {
   const create = async (body: Creation['body']) => {
     try {
-      return await options.client.loadBalancers.create(body, call)
+      return await createWhenFree(body, options, call)
     } catch (error) {
       // Somebody made one of that name since we looked, or our own call was carried out unseen: the next look finds it.
       if (isCode(error, 'uniqueness_error'))
@@ -100,6 +105,34 @@ async function createTolerantly(
     }
   }
   return create(creation.bodyWithoutTargets)
+}
+
+/** Of many that want into one network at once, only one asks again and again; the others wait for their turn. */
+async function createWhenFree(
+  body: Creation['body'],
+  { client, actions, inTurn }: ApplyOptions,
+  call: Call,
+): Promise<Begun<LoadBalancer>> {
+  try {
+    return await client.loadBalancers.create(body, call, { impatient: true })
+  } catch (error) {
+    if (!isBusy(error)) throw error
+  }
+  return inTurn(async () => {
+    const begun = await client.loadBalancers.create(body, call)
+    // Its outcome is looked at by whoever asked for it; here it only has to be over.
+    await actions.wait(begun.actions, call).catch(() => undefined)
+    return begun
+  })
+}
+
+export function createTurns(): ApplyOptions['inTurn'] {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const mine = last.then(work)
+    last = mine.catch(() => undefined)
+    return mine
+  }
 }
 
 /** Not about the listeners, the place or the name: those would be refused again. */
@@ -143,14 +176,13 @@ interface Sent {
  * Sends changes one after the other. Targets and listeners do not wait for each other's actions, except that what is taken away is gone
  * before something takes its place; everything else does.
  */
-function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
+function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Call) {
   const notes: Note[] = []
   const faults: Error[] = []
   /** Summaries of changes that did not work: not tried again in this run. */
   const failed = new Set<string>()
   let sent: Sent[] = []
   let networkFault: Error | undefined
-  let oneByOne = false
 
   function fail(change: LoadBalancerChange, error: unknown): void {
     if (isDone(change, error)) return
@@ -198,7 +230,7 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
       } catch (error) {
         fail(change, error)
       }
-      if (alone || oneByOne) await settle()
+      if (alone || pace.oneByOne) await settle()
     }
     await settle()
   }
@@ -210,7 +242,7 @@ function createRun(id: number, { client, actions }: ApplyOptions, call: Call) {
       return await send(change, { impatient: true })
     } catch (error) {
       if (!isBusy(error)) throw error
-      oneByOne = true
+      pace.oneByOne = true
       await settle()
       return send(change)
     }

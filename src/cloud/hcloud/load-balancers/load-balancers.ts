@@ -13,7 +13,7 @@ import type { CloudServerId, Listener, LoadBalancer, LoadBalancerType, Server } 
 import type { ConfiguredNetwork } from '../network.ts'
 import type { Servers } from '../servers.ts'
 import { ANNOTATIONS, PREFIX } from './annotations.ts'
-import { applyChanges, comeBack, createLoadBalancer } from './apply.ts'
+import { applyChanges, comeBack, createLoadBalancer, createTurns } from './apply.ts'
 import { checkAttachment } from './attachment.ts'
 import { type CertificatePlan, deleteCertificate, ownCertificates, planCertificates } from './certificates.ts'
 import type { LoadBalancerChange } from './changes.ts'
@@ -59,8 +59,10 @@ const CERTIFICATE_PENDING_MS = 5000
 
 export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancers {
   const { client, actions, servers, network, settings, robot } = options
-  const reads = createLoadBalancerReads(client)
+  const reads = createLoadBalancerReads(options)
   const types = createLoadBalancerTypes(options)
+  const pace = { oneByOne: false }
+  const inTurn = createTurns()
   const desireOptions = {
     defaults: settings.loadBalancers,
     hasNetwork: settings.network !== undefined,
@@ -163,6 +165,8 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
         client,
         actions,
         reads,
+        pace,
+        inTurn,
         unusable: async (one: Wanted) => judge(one, await servers.list(call, { fresh: true })),
       }
       const observed =

@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis'
 import type { Call } from '../../../call.ts'
 import { createCoalescedRead } from '../../shared-read.ts'
 import type { HcloudClient } from '../client.ts'
@@ -10,13 +11,33 @@ export interface LoadBalancerReads {
   find(uid: string, name: string, call: Call): Promise<{ owned: LoadBalancer[]; named?: LoadBalancer }>
   byId(id: number, call: Call): Promise<LoadBalancer | undefined>
   certificates(call: Call): Promise<readonly Certificate[]>
+  /** The load balancer that was just made for an owner: lists may not show it for a while, and all workers shall know of it. */
+  made(uid: string, id: number): Promise<void>
 }
 
 /** One page: up to here a list costs no more than a look for one. */
 const FEW = 50
 
-export function createLoadBalancerReads(client: HcloudClient): LoadBalancerReads {
+/** Longer than any list lags behind. */
+const MADE_MS = 600_000
+
+export function createLoadBalancerReads(options: {
+  client: HcloudClient
+  redis?: Redis
+  prefix: string
+}): LoadBalancerReads {
+  const { client, redis, prefix } = options
   let count = 0
+  const madeHere = new Map<string, number>()
+  const madeKey = (uid: string) => `${prefix}:hcloud:v1:made:${client.account()}:${uid}`
+
+  /** One that was made a moment ago and is in no list yet. */
+  async function justMade(uid: string, call: Call): Promise<LoadBalancer[]> {
+    const known = madeHere.get(uid) ?? Number((await redis?.get(madeKey(uid)).catch(() => null)) ?? 0)
+    const lb = known ? await client.loadBalancers.get(known, call) : undefined
+    return lb?.labels[OWNER_LABEL] === uid ? [lb] : []
+  }
+
   const list = createCoalescedRead(async (call) => {
     const all = await client.loadBalancers.list(call)
     count = all.length
@@ -27,9 +48,11 @@ export function createLoadBalancerReads(client: HcloudClient): LoadBalancerReads
       if (count <= FEW) {
         const all = await list(call)
         const named = all.find((lb) => lb.name === name)
-        return { owned: all.filter(({ labels }) => labels[OWNER_LABEL] === uid), ...(named ? { named } : {}) }
+        const listed = all.filter(({ labels }) => labels[OWNER_LABEL] === uid)
+        return { owned: listed.length > 0 ? listed : await justMade(uid, call), ...(named ? { named } : {}) }
       }
-      const owned = await client.loadBalancers.labelled(`${OWNER_LABEL}=${uid}`, call)
+      const labelled = await client.loadBalancers.labelled(`${OWNER_LABEL}=${uid}`, call)
+      const owned = labelled.length > 0 ? labelled : await justMade(uid, call)
       const named = owned.length === 0 ? await client.loadBalancers.named(name, call) : undefined
       return { owned, ...(named ? { named } : {}) }
     },
@@ -39,5 +62,10 @@ export function createLoadBalancerReads(client: HcloudClient): LoadBalancerReads
       return listed ?? client.loadBalancers.get(id, call)
     },
     certificates: createCoalescedRead(client.certificates.list),
+    async made(uid, id) {
+      madeHere.set(uid, id)
+      setTimeout(() => madeHere.delete(uid), MADE_MS).unref()
+      await redis?.set(madeKey(uid), id, 'PX', MADE_MS).catch(() => undefined)
+    },
   }
 }
