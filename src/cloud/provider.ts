@@ -1,6 +1,6 @@
 import type { Call } from '../call.ts'
 import type { LoadBalancerIngress, NodeProjection, ServiceProjection } from '../events/projection.ts'
-import type { NodeAddress } from '../kubernetes/objects.ts'
+import type { KubeObject, NodeAddress } from '../kubernetes/objects.ts'
 
 /**
  * What Windlass asks of a cloud, in the terms of the cloud controller framework. Optional abilities are optional members.
@@ -21,6 +21,9 @@ export interface CloudProvider {
   readonly instances: Instances
   readonly loadBalancers?: LoadBalancers
   readonly routes?: Routes
+  readonly controlPlaneAddress?: ControlPlaneAddress
+  /** True for a Service that this cloud's own work makes: no load balancer is made for it, at no cloud. */
+  keepsOff?(service: { namespace: string; name: string }): boolean
   close(): Promise<void>
 }
 
@@ -81,7 +84,49 @@ export interface LoadBalancerPlan {
   readonly changes: readonly Change[]
   /** For the Service or its nodes: what is odd but does not stop the plan. */
   readonly notes: readonly Note[]
+  /** The half in the cluster, as far as it can be told before the changes are made. Of a deletion: what is withdrawn before them. */
+  readonly announcement?: Announcement
 }
+
+/** How a load balancer is announced inside the cluster, for clouds where that is half of it. Desired state: the controller brings it about. */
+export interface Announcement {
+  /** Annotations of the Service that are the cloud's to set; null takes one away. Those not named are left alone. */
+  readonly serviceAnnotations: Readonly<Record<string, string | null>>
+  /** What has to be known before the rest can be planned, read afresh and in this order. */
+  readonly queries: readonly ObjectQuery[]
+  /** Pure. `observed[i]` is what `queries[i]` found; undefined when the cluster has no such kind. */
+  plan(observed: readonly (readonly KubeObject[] | undefined)[]): readonly ObjectChange[]
+}
+
+/** Where the API keeps objects of one kind. `group` is empty for the core. */
+export interface ObjectKind {
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+  readonly plural: string
+  readonly namespaced: boolean
+}
+
+export interface ObjectQuery {
+  readonly kind: ObjectKind
+  readonly namespace?: string
+  readonly labelSelector?: string
+}
+
+/** One change to one object of the cluster, bound to the version that was observed. */
+export type ObjectChange = {
+  readonly summary: string
+  readonly object: ObjectKind
+  readonly namespace?: string
+  readonly name: string
+  /** Without it the load balancer does not work at all: its failure keeps the status from being written. */
+  readonly essential: boolean
+} & (
+  | { readonly action: 'create'; readonly labels: Record<string, string>; readonly spec: unknown }
+  /** A JSON merge patch; uid and resourceVersion are in it. */
+  | { readonly action: 'patch'; readonly body: unknown }
+  | { readonly action: 'delete'; readonly uid: string; readonly resourceVersion: string }
+)
 
 export interface Applied {
   /** The address entries for `status.loadBalancer.ingress`, in order, ipMode included. */
@@ -89,10 +134,18 @@ export interface Applied {
   notes: Note[]
   /** What went wrong with single items while all others were brought to their state; the run fails with these after the status is written. */
   faults: Error[]
+  /** The half in the cluster, to be brought about before the status is written. */
+  announcement?: Announcement
+  /** For `applyDeletion`, once cluster and status have turned away from it: what this Service had and has no more use for. */
+  superseded?: LoadBalancerPlan
 }
 
 /** Load balancers of a cloud, one per Service. */
 export interface LoadBalancers {
+  /** Announced inside the cluster: what is withdrawn there can't be told from a plan, so nodes are always read afresh. */
+  readonly inCluster?: boolean
+  /** The Service asks to be left alone. What was made for it before is cleaned up. */
+  declines?(service: Pick<ServiceProjection, 'annotations'>): boolean
   /**
    * Observe and plan. Pure of effects at the cloud. Throws one `permanent` error that lists all faults of the Service's annotations
    * before anything is created. `nodes` are those eligible by the framework's rules; the cloud applies its own selector.
@@ -127,4 +180,16 @@ export interface Routes {
   plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call): Promise<RoutePlan>
   /** `routed` names each node all of whose routable pod CIDRs have a route now; `failed` says why for the others. */
   apply(plan: RoutePlan, call: Call): Promise<{ routed: Set<string>; failed: Map<string, Error>; notes: Note[] }>
+}
+
+/** An address that is kept on a healthy machine of the control plane. It is its user's: found, never made or given back. */
+export interface ControlPlaneAddress {
+  /** Port of the API server at the address; 0 means the API server's own. */
+  readonly port: number
+  /** Health is asked at the machine's own address, where the API server answers at the other also on machines that do not have it. */
+  readonly checkMachine: boolean
+  /** `holder` is the provider id of the machine that has it now. Undefined when there is none; `searched` of it says what was looked for. */
+  find(call: Call): Promise<{ address?: { id: string; ip: string; holder?: string }; searched: string }>
+  /** Moves it in one step, wherever it is. */
+  assign(id: string, providerId: string, call: Call): Promise<void>
 }
