@@ -5,6 +5,7 @@ import type { Run } from './cli/context.ts'
 import { helpOf } from './cli/help.ts'
 import { formatFaults } from './config/fault.ts'
 import { loadSettings } from './config/load.ts'
+import type { Command } from './config/setting.ts'
 import type { Settings } from './config/types.ts'
 import { messageOf } from './errors.ts'
 import { createLogger, type Logger } from './telemetry/log.ts'
@@ -36,7 +37,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
     return faults.length > 0 ? EXIT_USAGE : EXIT_FAILED
   }
 
-  const log = await loggerOf(loaded.settings)
+  const log = await loggerOf(loaded.settings, command)
   for (const { name, message } of loaded.notices) log.warn({ setting: name, notice: message }, 'setting noticed')
   try {
     const { run } = (await import(`./cli/${command}.ts`)) as { run: Run }
@@ -47,10 +48,12 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   }
 }
 
-async function loggerOf({ log: { level, format } }: Settings): Promise<Logger> {
-  if (format === 'json') return createLogger({ level })
+/** What `plan` and `doctor` print is for programs too, so their log goes elsewhere. */
+async function loggerOf({ log: { level, format } }: Settings, command: Command): Promise<Logger> {
+  const fd = command === 'plan' || command === 'doctor' ? 2 : 1
+  if (format === 'json') return createLogger({ level, fd })
   const { default: pretty } = await import('pino-pretty')
-  return createLogger({ level, destination: pretty({ sync: true }) })
+  return createLogger({ level, destination: pretty({ sync: true, destination: fd }) })
 }
 
 function version(): string {

@@ -58,15 +58,15 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
   }
 }
 
-/** The clouds of a cluster's settings; what a cluster does not use is not loaded. */
-async function openClouds(
+/** The clouds of a cluster's settings; what a cluster does not use is not loaded. Without Redis each keeps what it reads to itself. */
+export async function openClouds(
   { clouds }: ClusterSettings,
-  { redis, prefix, log }: Pick<ClusterParts, 'redis' | 'prefix' | 'log'>,
+  { redis, prefix, log }: Partial<Pick<ClusterParts, 'redis'>> & Pick<ClusterParts, 'prefix' | 'log'>,
 ): Promise<CloudProvider[]> {
   const open: CloudProvider[] = []
   if (clouds.hcloud) {
     const { createHcloudProvider } = await import('../cloud/hcloud/provider.ts')
-    open.push(createHcloudProvider({ settings: clouds.hcloud, redis, prefix, log }))
+    open.push(createHcloudProvider({ settings: clouds.hcloud, ...(redis ? { redis } : {}), prefix, log }))
   }
   return open
 }

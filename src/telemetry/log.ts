@@ -7,7 +7,9 @@ const SECRETS = ['authorization', 'token', 'password', 'apiKey', 'secret', 'webh
 const REDACTED = [...SECRETS, ...SECRETS.map((name) => `*.${name}`), 'headers.authorization', '*.headers.authorization']
 
 /** One JSON line per decision. The message is a constant string; what varies are fields. */
-export function createLogger(options: { level?: string; destination?: DestinationStream } = {}): Logger {
+export function createLogger(
+  options: { level?: string; destination?: DestinationStream /** 1, standard output, if absent. */; fd?: number } = {},
+): Logger {
   return pino(
     {
       level: options.level ?? 'info',
@@ -16,6 +18,6 @@ export function createLogger(options: { level?: string; destination?: Destinatio
       formatters: { level: (label) => ({ level: label }) },
       redact: { paths: REDACTED, censor: '[redacted]' },
     },
-    options.destination ?? pino.destination({ dest: 1, sync: false }),
+    options.destination ?? pino.destination({ dest: options.fd ?? 1, sync: false }),
   )
 }

@@ -39,6 +39,14 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   return {}
 }
 
+/** What the condition NetworkUnavailable of a node has to become; undefined when it is so, or none of ours. */
+export function wantedNetworkCondition(node: NodeProjection, routed: boolean) {
+  if (node.podCidrs.length === 0) return undefined
+  const wanted = routed ? CREATED : MISSING
+  const present = node.networkUnavailable
+  return present?.status === wanted.status && present.reason === wanted.reason ? undefined : wanted
+}
+
 const isRejected = (one: PromiseSettledResult<unknown>) => one.status === 'rejected'
 
 async function setNetworkCondition(
@@ -56,10 +64,8 @@ async function setNetworkCondition(
       message: `Pod traffic to node ${node.name} is not routed: ${messageOf(failure)}`,
       component: COMPONENT.route,
     })
-  if (node.podCidrs.length === 0) return
-  const wanted = routed ? CREATED : MISSING
-  const present = node.networkUnavailable
-  if (present?.status === wanted.status && present.reason === wanted.reason) return
+  const wanted = wantedNetworkCondition(node, routed)
+  if (!wanted) return
   const now = new Date(cluster.nowMs()).toISOString()
   const condition = { type: 'NetworkUnavailable', ...wanted, lastHeartbeatTime: now, lastTransitionTime: now }
   // Conditions merge by their type, and this one has no other writer: no precondition.

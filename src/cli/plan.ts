@@ -1,0 +1,31 @@
+import { messageOf } from '../errors.ts'
+import type { CommandContext } from './context.ts'
+import { planCluster } from './plan/plan-cluster.ts'
+import { planText } from './plan/text.ts'
+import type { ClusterPlan, PlanDocument } from './plan/types.ts'
+import { openReadOnly, readOnlyCall } from './read-only.ts'
+
+const NOTHING_TO_DO = 0
+const FAILED = 1
+const CHANGES = 2
+
+/** `windlass plan`: what the workers would do now, and does none of it. Needs no Redis. */
+export async function run({ settings, flags, log }: CommandContext): Promise<number> {
+  const plans: ClusterPlan[] = []
+  for (const one of settings.clusters) {
+    const cluster = await openReadOnly(one, log.child({ cluster: one.id }))
+    try {
+      plans.push(await planCluster(cluster, flags.subjects, readOnlyCall(log)))
+    } catch (error) {
+      process.stderr.write(`windlass plan, cluster ${one.id}: ${messageOf(error)}\n`)
+      return FAILED
+    } finally {
+      await cluster.close()
+    }
+  }
+  const document: PlanDocument = { v: 1, clusters: plans }
+  process.stdout.write(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : plans.map(planText).join('\n'))
+  const items = plans.flatMap((plan) => plan.items)
+  if (items.some(({ faults }) => faults.length > 0)) return FAILED
+  return items.some(({ changes }) => changes.length > 0) ? CHANGES : NOTHING_TO_DO
+}

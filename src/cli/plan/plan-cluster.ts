@@ -1,0 +1,51 @@
+import type { Call } from '../../call.ts'
+import type { Cluster } from '../../controllers/cluster.ts'
+import { readFreshNodes } from '../../controllers/nodes.ts'
+import { permanent } from '../../errors.ts'
+import { projectService } from '../../events/projection.ts'
+import { subjectOf } from '../../events/subject.ts'
+import { SERVICES } from '../../kubernetes/resources.ts'
+import { planOneNode } from './nodes.ts'
+import { planAllRoutes, ROUTES_SUBJECT } from './routes.ts'
+import { concerns, planOneService } from './services.ts'
+import type { ClusterPlan, PlanItem } from './types.ts'
+
+const AT_A_TIME = 16
+
+/**
+ * The plans of all controllers of a cluster that are on. Asks `cluster` for reads only.
+ * @param subjects of these objects; all if empty
+ */
+export async function planCluster(cluster: Cluster, subjects: readonly string[], call: Call): Promise<ClusterPlan> {
+  const meant = (subject: string) => subjects.length === 0 || subjects.includes(subject)
+  const nodes = (await readFreshNodes(cluster, call)).sort(byName)
+  const services = cluster.framework.controllers.has('service-lb-controller')
+    ? (await cluster.kubernetes.list(SERVICES, { project: projectService }, call)).items.filter(concerns).sort(byName)
+    : []
+  const work: { subject: string; plan: () => Promise<PlanItem> }[] = [
+    ...nodes.map((node) => ({
+      subject: subjectOf({ kind: 'Node', name: node.name }),
+      plan: () => planOneNode(cluster, node, call),
+    })),
+    ...services.map((service) => ({
+      subject: subjectOf({ kind: 'Service', ...service }),
+      plan: () => planOneService(cluster, service, call),
+    })),
+  ].filter(({ subject }) => meant(subject))
+  const routes = meant(ROUTES_SUBJECT) ? await planAllRoutes(cluster, nodes, call) : undefined
+  const known = new Set([...work.map(({ subject }) => subject), ROUTES_SUBJECT])
+  const unknown = subjects.filter((subject) => !known.has(subject))
+  if (unknown.length > 0)
+    throw permanent(
+      `Cluster ${cluster.id} has no ${unknown.join(', ')} that a cloud controller has to do with. Write for example Node/worker-1, Service/default/web or ${ROUTES_SUBJECT}`,
+    )
+  const items: PlanItem[] = []
+  for (let i = 0; i < work.length; i += AT_A_TIME)
+    items.push(...(await Promise.all(work.slice(i, i + AT_A_TIME).map(({ plan }) => plan()))))
+  return { cluster: cluster.id, items: routes ? [...items, routes] : items }
+}
+
+type Named = { namespace?: string; name: string }
+
+const byName = (a: Named, b: Named) =>
+  `${a.namespace ?? ''}/${a.name}`.localeCompare(`${b.namespace ?? ''}/${b.name}`, 'en', { numeric: true })

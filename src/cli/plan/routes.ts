@@ -1,0 +1,42 @@
+import type { Call } from '../../call.ts'
+import type { Cluster } from '../../controllers/cluster.ts'
+import { wantedNetworkCondition } from '../../controllers/route/controller.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import { blank, faultsOf } from './item.ts'
+import { atCloud } from './services.ts'
+import type { PlanItem } from './types.ts'
+
+export const ROUTES_SUBJECT = 'Cluster/routes'
+
+/** What the route controller would do now; undefined for a cluster without pod routes. */
+export async function planAllRoutes(
+  cluster: Cluster,
+  nodes: readonly NodeProjection[],
+  call: Call,
+): Promise<PlanItem | undefined> {
+  const { controllers, configureCloudRoutes, clusterCidrs } = cluster.framework
+  const routes = cluster.clouds.find((cloud) => cloud.routes)?.routes
+  if (!routes || !configureCloudRoutes || !controllers.has('node-route-controller')) return undefined
+  const item = blank(ROUTES_SUBJECT)
+  try {
+    const plan = await routes.plan(nodes, clusterCidrs, call)
+    item.changes.push(...plan.changes.map(atCloud))
+    item.notes.push(...plan.notes)
+    // What is not yet routed gets its condition with its route.
+    if (plan.changes.length > 0) return item
+    const { routed, failed } = await routes.apply(plan, call)
+    for (const [name, error] of failed) item.faults.push(...faultsOf(error).map((fault) => `node ${name}: ${fault}`))
+    for (const node of nodes) {
+      const wanted = wantedNetworkCondition(node, routed.has(node.name))
+      if (wanted)
+        item.changes.push({
+          at: 'kubernetes',
+          kind: 'set-condition',
+          summary: `set NetworkUnavailable=${wanted.status} (${wanted.reason}) on node ${node.name}`,
+        })
+    }
+  } catch (error) {
+    item.faults.push(...faultsOf(error))
+  }
+  return item
+}

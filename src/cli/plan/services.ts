@@ -1,0 +1,91 @@
+import type { Call } from '../../call.ts'
+import type { Change, LoadBalancers } from '../../cloud/provider.ts'
+import { type Cluster, loadBalancersOf } from '../../controllers/cluster.ts'
+import { planWithNodes } from '../../controllers/service/controller.ts'
+import { sameIngress } from '../../controllers/service/status.ts'
+import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
+import { WindlassError } from '../../errors.ts'
+import type { ServiceProjection } from '../../events/projection.ts'
+import { subjectOf } from '../../events/subject.ts'
+import { READ_ONLY } from '../read-only.ts'
+import { blank, faultsOf } from './item.ts'
+import type { PlanItem, PlannedChange } from './types.ts'
+
+/** A Service that a cloud controller has to do with, or that says it is a load balancer. */
+export const concerns = (service: ServiceProjection) =>
+  service.type === 'LoadBalancer' || wantsLoadBalancer(service) || needsCleanup(service)
+
+/** What the Service controller would do now. */
+export async function planOneService(cluster: Cluster, service: ServiceProjection, call: Call): Promise<PlanItem> {
+  const item = blank(subjectOf({ kind: 'Service', ...service }))
+  const loadBalancers = loadBalancersOf(cluster)?.loadBalancers
+  if (!loadBalancers) return { ...item, skipped: 'no cloud of this cluster has load balancers, or they are off' }
+  if (service.loadBalancerClass !== undefined)
+    return { ...item, skipped: `its load balancer class ${service.loadBalancerClass} is somebody else's` }
+  try {
+    if (wantsLoadBalancer(service)) await planEnsure(cluster, loadBalancers, service, item, call)
+    else if (needsCleanup(service)) await planCleanup(loadBalancers, service, item, call)
+    else item.skipped = 'it is being deleted, and nothing of ours is on it'
+  } catch (error) {
+    item.faults.push(...faultsOf(error))
+  }
+  return item
+}
+
+async function planEnsure(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  item: PlanItem,
+  call: Call,
+): Promise<void> {
+  if (!service.finalizers.includes(CLEANUP_FINALIZER))
+    item.changes.push(kubernetes('add-finalizer', `add finalizer ${CLEANUP_FINALIZER}`))
+  const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
+  item.changes.push(...plan.changes.map(atCloud))
+  item.notes.push(...plan.notes)
+  if (nodes.length === 0)
+    item.notes.push({
+      type: 'Warning',
+      reason: 'UnAvailableLoadBalancer',
+      message: 'There are no nodes that may be targets',
+    })
+  if (plan.changes.length > 0) {
+    if (service.ingress.length === 0)
+      item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
+    return
+  }
+  // With nothing to change it is a read, and says what the status has to list.
+  try {
+    const { ingress, notes, faults } = await loadBalancers.apply(plan, call)
+    item.notes.push(...notes.filter((note) => !item.notes.some(({ message }) => message === note.message)))
+    item.faults.push(...faults.flatMap(faultsOf))
+    if (!sameIngress(service.ingress, ingress)) {
+      const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
+      item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
+    }
+  } catch (error) {
+    // The cloud changed between the two looks.
+    if (!(error instanceof WindlassError && error.code === READ_ONLY)) throw error
+    item.changes.push({ at: 'cloud', kind: 'follow', summary: error.message })
+  }
+}
+
+async function planCleanup(
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  item: PlanItem,
+  call: Call,
+): Promise<void> {
+  const plan = await loadBalancers.planDeletion(service, call)
+  item.changes.push(...plan.changes.map(atCloud))
+  item.notes.push(...plan.notes)
+  if (!service.deleting && service.ingress.length > 0)
+    item.changes.push(kubernetes('set-status', 'list no address in its status'))
+  if (service.finalizers.includes(CLEANUP_FINALIZER))
+    item.changes.push(kubernetes('remove-finalizer', `remove finalizer ${CLEANUP_FINALIZER}`))
+}
+
+const kubernetes = (kind: string, summary: string): PlannedChange => ({ at: 'kubernetes', kind, summary })
+
+export const atCloud = ({ kind, summary }: Change): PlannedChange => ({ at: 'cloud', kind, summary })

@@ -1,0 +1,33 @@
+import type { Note } from '../../cloud/provider.ts'
+
+/** What `windlass plan --json` prints. Fields are only ever added; another meaning of one means another `v`. */
+export interface PlanDocument {
+  v: 1
+  clusters: ClusterPlan[]
+}
+
+export interface ClusterPlan {
+  cluster: string
+  /** Objects in the order Nodes, Services, routes, each by name. */
+  items: PlanItem[]
+}
+
+export interface PlanItem {
+  /** `Node/w1`, `Service/default/web`, or `Cluster/routes`. */
+  subject: string
+  /** In the order in which they would be carried out. Empty: the object is as it should be. */
+  changes: PlannedChange[]
+  /** What would be said about it in Events. */
+  notes: Note[]
+  /** Why it could not be planned, or not be carried out before a human changes something; one sentence each. */
+  faults: string[]
+  /** Set for an object that is left alone, and why. */
+  skipped?: string
+}
+
+export interface PlannedChange {
+  /** Where it is written. */
+  at: 'cloud' | 'kubernetes'
+  kind: string
+  summary: string
+}
