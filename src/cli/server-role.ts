@@ -3,7 +3,7 @@ import { STANDING_WORK } from '../controllers/registry.ts'
 import { backlog } from '../queue/backlog.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
-import { checkRedis, producerConnection } from '../queue/redis.ts'
+import { producerConnection } from '../queue/redis.ts'
 import { ensureStanding } from '../queue/schedulers.ts'
 import { startServer } from '../server/listen.ts'
 import { createStores } from '../state/stores.ts'
@@ -40,7 +40,7 @@ export async function startServerRole(
     redis.disconnect()
   }
   try {
-    await redisAtStart(() => checkRedis(redis), log)
+    await redisAtStart(redis, log)
     const ids = settings.clusters.map(({ id }) => id)
     const { dashboard, metricsToken, bodyLimitBytes } = settings.server
     const serving = await startServer(

@@ -4,7 +4,7 @@ import { controllersOf, STANDING_WORK } from '../controllers/registry.ts'
 import { throttled } from '../errors.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
-import { checkRedis, producerConnection } from '../queue/redis.ts'
+import { producerConnection } from '../queue/redis.ts'
 import type { WorkKind } from '../queue/types.ts'
 import { createStores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -40,7 +40,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     redis.disconnect()
   }
   try {
-    await redisAtStart(() => checkRedis(redis), log)
+    await redisAtStart(redis, log)
     const stores = createStores(redis, settings.redis.prefix)
     for (const one of settings.clusters) {
       const cluster = await openCluster(one, {

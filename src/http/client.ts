@@ -1,12 +1,12 @@
 import http from 'node:http'
 import https from 'node:https'
-import { rootCertificates } from 'node:tls'
+import { getCACertificates } from 'node:tls'
 import { aborted, transient } from '../errors.ts'
 
 export interface HttpClientOptions {
   /** PEM of certificate authorities that are trusted instead of the public ones. */
   ca?: string | Buffer
-  /** PEM of certificate authorities that are trusted beside the public ones. */
+  /** PEM of certificate authorities that are trusted beside those of the system, `NODE_EXTRA_CA_CERTS` included. */
   extraCa?: string | Buffer
   cert?: string | Buffer
   key?: string | Buffer
@@ -63,7 +63,11 @@ export class HttpClient {
     this.#http = new http.Agent(keepAlive)
     this.#https = new https.Agent({
       ...keepAlive,
-      ...(options.ca ? { ca: options.ca } : options.extraCa ? { ca: [...rootCertificates, options.extraCa] } : {}),
+      ...(options.ca
+        ? { ca: options.ca }
+        : options.extraCa
+          ? { ca: [...getCACertificates('default'), options.extraCa.toString()] }
+          : {}),
       ...(options.cert ? { cert: options.cert } : {}),
       ...(options.key ? { key: options.key } : {}),
       ...(options.servername ? { servername: options.servername } : {}),

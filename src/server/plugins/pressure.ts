@@ -8,7 +8,7 @@ declare module 'fastify' {
 }
 
 /** Mean delay of the event loop over a second from which on requests are refused. */
-const MAX_EVENT_LOOP_DELAY_MS = 500
+const MAX_EVENT_LOOP_DELAY_MS = 1000
 
 /** Says 503 with Retry-After while the process can't keep up; routes with `ALWAYS` are answered all the same. */
 export function shedLoad(app: FastifyInstance): void {
