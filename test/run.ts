@@ -19,7 +19,12 @@ if (noApiServer === undefined) await stage('the real kube-apiserver', buildApiSe
 else leaveOut(noApiServer)
 
 await stage('tests', () => tap(testFiles(noApiServer === undefined)))
-if (noApiServer === undefined) await stage('recorded cases on the real kube-apiserver', recordedCases)
+if (noApiServer === undefined) {
+  await stage('integration on the real kube-apiserver', () =>
+    tap(globSync('test/integration/*.test.ts').sort(), { WINDLASS_TEST_KUBERNETES: 'apiserver' }),
+  )
+  await stage('recorded cases on the real kube-apiserver', recordedCases)
+}
 
 console.log(`${total.passed} passed, ${total.failed} failed`)
 process.exit(total.failed === 0 ? 0 : 1)
@@ -57,11 +62,11 @@ function testFiles(withApiServer: boolean): string[] {
     : files.filter((file) => !/apiserver\/start\.ts|'\.\/start\.ts'/.test(readFileSync(file, 'utf8')))
 }
 
-async function tap(files: string[]): Promise<Count> {
+async function tap(files: string[], env: Record<string, string> = {}): Promise<Count> {
   const output = new TapOutput(console.log)
-  const args = ['run', '--reporter=tap', '--no-color', '--disable-coverage', '--jobs=2', '--timeout=120']
+  const args = ['run', '--reporter=tap', '--no-color', '--disable-coverage', '--jobs=2', '--timeout=300']
   const strict = ['--no-bail', '--fail-skip', '--fail-todo', '--fail-only']
-  const code = await run('tap', [...args, ...strict, ...files], (line) => output.line(line))
+  const code = await run('tap', [...args, ...strict, ...files], (line) => output.line(line), env)
   const { passed, failed } = output.count ?? { passed: 0, failed: 0 }
   // A run that broke off, or that failed beside its assertions, did not pass.
   return { passed, failed: code === 0 && output.count ? failed : Math.max(failed, 1) }
@@ -86,11 +91,16 @@ async function asOne(command: string, args: string[]): Promise<Count> {
 }
 
 /** Resolves to the exit code once all lines of its standard output were seen. */
-function run(command: string, args: string[], onLine: (line: string) => void): Promise<number> {
+function run(
+  command: string,
+  args: string[],
+  onLine: (line: string) => void,
+  env: Record<string, string> = {},
+): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, PATH: `${join(process.cwd(), 'node_modules/.bin')}:${process.env.PATH}` },
+      env: { ...process.env, ...env, PATH: `${join(process.cwd(), 'node_modules/.bin')}:${process.env.PATH}` },
     })
     createInterface({ input: child.stdout }).on('line', onLine)
     child.once('error', reject)
