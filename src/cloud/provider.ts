@@ -166,7 +166,9 @@ export interface LoadBalancers {
   ): string
 }
 
-export type ServiceIdentity = Pick<ServiceProjection, 'namespace' | 'name' | 'uid' | 'annotations'>
+/** `ingress`, if known, proves which load balancer was the Service's when its label is lost. */
+export type ServiceIdentity = Pick<ServiceProjection, 'namespace' | 'name' | 'uid' | 'annotations'> &
+  Partial<Pick<ServiceProjection, 'ingress'>>
 
 export interface RoutePlan {
   readonly changes: readonly Change[]

@@ -79,6 +79,10 @@ export function createHcloudClient(options: HcloudClientOptions) {
     const report = (status?: number) => {
       const seen = { method, endpoint: endpointOf(path), durationMs: performance.now() - started }
       options.onRequest?.({ api: 'hcloud', ...seen, ...(status === undefined ? {} : { status }) })
+      call.log.info(
+        { cloud: 'hcloud', request: `${method} ${seen.endpoint}`, status, ms: Math.round(seen.durationMs) },
+        'cloud request',
+      )
       if (options.debug) call.log.info({ ...seen, path, status, body, authorization: 'REDACTED' }, 'hcloud request')
     }
     let response: HttpResponse

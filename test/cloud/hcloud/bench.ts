@@ -20,7 +20,9 @@ export interface Bench {
   settings(more?: Partial<HcloudSettings>): HcloudSettings
   /** Another provider of the same account, as another worker would have. */
   worker(options?: Partial<HcloudProviderOptions>): CloudProvider
-  /** Plans and applies; throws the first fault. */
+  /** Plans and applies; notes of both. */
+  run(service: ServiceProjection, nodes: NodeProjection[]): Promise<Applied>
+  /** As `run`, but throws the first fault. */
   ensure(service: ServiceProjection, nodes: NodeProjection[]): Promise<Applied>
   plan(service: ServiceProjection, nodes: NodeProjection[]): Promise<string[]>
   remove(service: ServiceProjection): Promise<void>
@@ -91,6 +93,11 @@ export async function bench(given: BenchOptions = {}): Promise<Bench> {
   }
   const provider = worker()
   let counted: Record<string, number> = {}
+  const run = async (service: ServiceProjection, nodes: NodeProjection[]): Promise<Applied> => {
+    const plan = await loadBalancers.plan(service, nodes, call)
+    const applied = await loadBalancers.apply(plan, call)
+    return { ...applied, notes: [...plan.notes, ...applied.notes] }
+  }
   const loadBalancers = provider.loadBalancers as LoadBalancers
   return {
     simulator,
@@ -100,8 +107,9 @@ export async function bench(given: BenchOptions = {}): Promise<Bench> {
     writes,
     settings,
     worker,
+    run,
     async ensure(service, nodes) {
-      const applied = await loadBalancers.apply(await loadBalancers.plan(service, nodes, call), call)
+      const applied = await run(service, nodes)
       if (applied.faults[0]) throw applied.faults[0]
       return applied
     },

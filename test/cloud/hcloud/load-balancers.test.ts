@@ -34,8 +34,7 @@ async function open(t: Test, options: BenchOptions = {}): Promise<Bench> {
   return opened
 }
 
-const outcome = async (of: Bench, wanted: ServiceProjection, on = nodes(1, 2)) =>
-  of.loadBalancers.apply(await of.loadBalancers.plan(wanted, on, of.call), of.call)
+const outcome = (of: Bench, wanted: ServiceProjection, on = nodes(1, 2)) => of.run(wanted, on)
 
 t.test('a Service gets its load balancer by one call, with all that belongs to it', async (t) => {
   const of = await open(t, { options: { action_ms: 20 } })
@@ -234,6 +233,16 @@ t.test('deletion takes what is provably ours, and nothing else', async (t) => {
     ['chosen'],
   )
   await of.remove(service())
+})
+
+t.test('a lost label and a chosen name: the address in the status proves whose it was', async (t) => {
+  const of = await open(t)
+  const { ingress } = await of.ensure(service({ name: 'chosen' }), nodes(1))
+  of.simulator.control.mutate({ load_balancers: [{ name: 'chosen', set: { labels: {} } }] })
+  await of.remove(service({ name: 'chosen' }, { ingress: [{ ip: '192.0.2.99' }] }))
+  t.equal(loadBalancersOf(of).length, 1)
+  await of.remove(service({ name: 'chosen' }, { ingress }))
+  t.equal(loadBalancersOf(of).length, 0)
 })
 
 t.test('a protected load balancer outlives its Service, and can be taken over by name', async (t) => {

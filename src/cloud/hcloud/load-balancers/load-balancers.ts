@@ -156,7 +156,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
     plan,
 
     async apply(given, call): Promise<Applied> {
-      const { context, notes } = given as HcloudPlan
+      const { context } = given as HcloudPlan
       if (!context) throw new TypeError('this plan was not made by hcloud load balancers')
       const { desired, certificates } = context
       const ids = await ensureCertificates(certificates, context.observed, call)
@@ -178,7 +178,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       if (faults.length === 0) faults.push(...(await deleteCertificates(certificates.after, call)))
       return {
         ingress: ingressOf(outcome.lb, desired.ingress),
-        notes: [...notes, ...outcome.notes],
+        notes: outcome.notes,
         faults,
       }
     },
@@ -239,7 +239,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
           if (!isNotFound(error)) throw error
         }
       }
-      return { notes: [...plan.notes] }
+      return { notes: [] }
     },
 
     targetsKey(service, nodes) {

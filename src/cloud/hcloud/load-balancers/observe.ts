@@ -30,7 +30,8 @@ export async function findForService(
 
 /**
  * The load balancer to delete with a Service: that with its label. One that lost its label is ours by its default name, which nobody
- * else would give; one with a name that people choose may be anybody's, and is left.
+ * else would give, or by the name that the Service chose together with an address that its status publishes. One with that name alone
+ * may be anybody's, and is left.
  */
 export async function findForDeletion(
   service: ServiceIdentity,
@@ -45,8 +46,14 @@ export async function findForDeletion(
   if (first) return { lb: first }
   if (named && (named.labels[OWNER_LABEL] ?? service.uid) === service.uid) return { lb: named }
   if (chosen === undefined) return {}
-  const { named: leftBehind } = await reads.find(service.uid, chosen, call)
-  return leftBehind && leftBehind.labels[OWNER_LABEL] === undefined ? { leftBehind } : {}
+  const { named: candidate } = await reads.find(service.uid, chosen, call)
+  if (!candidate || candidate.labels[OWNER_LABEL] !== undefined) return {}
+  return isPublished(candidate, service) ? { lb: candidate } : { leftBehind: candidate }
+}
+
+function isPublished({ publicNet, privateNets }: LoadBalancer, { ingress = [] }: ServiceIdentity): boolean {
+  const own = [publicNet.ipv4, publicNet.ipv6, ...privateNets.map(({ ip }) => ip)]
+  return ingress.some(({ ip }) => ip !== undefined && own.includes(ip))
 }
 
 function notUnique({ uid }: ServiceIdentity, owned: readonly LoadBalancer[]) {

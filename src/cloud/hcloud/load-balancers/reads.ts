@@ -28,14 +28,15 @@ export function createLoadBalancerReads(options: {
 }): LoadBalancerReads {
   const { client, redis, prefix } = options
   let count = 0
+  let seeking = 0
   const madeHere = new Map<string, number>()
   const madeKey = (uid: string) => `${prefix}:hcloud:v1:made:${client.account()}:${uid}`
 
-  /** One that was made a moment ago and is in no list yet. */
+  /** One that was made a moment ago and is in no list yet, or has lost its label since. */
   async function justMade(uid: string, call: Call): Promise<LoadBalancer[]> {
     const known = madeHere.get(uid) ?? Number((await redis?.get(madeKey(uid)).catch(() => null)) ?? 0)
     const lb = known ? await client.loadBalancers.get(known, call) : undefined
-    return lb?.labels[OWNER_LABEL] === uid ? [lb] : []
+    return lb && (lb.labels[OWNER_LABEL] ?? uid) === uid ? [lb] : []
   }
 
   const list = createCoalescedRead(async (call) => {
@@ -43,18 +44,28 @@ export function createLoadBalancerReads(options: {
     count = all.length
     return all
   })
+  /** A list of all for many at once costs less than a look for each. */
+  async function search(uid: string, name: string, call: Call) {
+    if (count <= FEW * seeking) {
+      const all = await list(call)
+      const named = all.find((lb) => lb.name === name)
+      const listed = all.filter(({ labels }) => labels[OWNER_LABEL] === uid)
+      return { owned: listed.length > 0 ? listed : await justMade(uid, call), ...(named ? { named } : {}) }
+    }
+    const labelled = await client.loadBalancers.labelled(`${OWNER_LABEL}=${uid}`, call)
+    const owned = labelled.length > 0 ? labelled : await justMade(uid, call)
+    const named = owned.length === 0 ? await client.loadBalancers.named(name, call) : undefined
+    return { owned, ...(named ? { named } : {}) }
+  }
+
   return {
     async find(uid, name, call) {
-      if (count <= FEW) {
-        const all = await list(call)
-        const named = all.find((lb) => lb.name === name)
-        const listed = all.filter(({ labels }) => labels[OWNER_LABEL] === uid)
-        return { owned: listed.length > 0 ? listed : await justMade(uid, call), ...(named ? { named } : {}) }
+      seeking++
+      try {
+        return await search(uid, name, call)
+      } finally {
+        seeking--
       }
-      const labelled = await client.loadBalancers.labelled(`${OWNER_LABEL}=${uid}`, call)
-      const owned = labelled.length > 0 ? labelled : await justMade(uid, call)
-      const named = owned.length === 0 ? await client.loadBalancers.named(name, call) : undefined
-      return { owned, ...(named ? { named } : {}) }
     },
     async byId(id, call) {
       const listed = count <= FEW ? (await list(call)).find((lb) => lb.id === id) : undefined
