@@ -1,6 +1,7 @@
 import type { Call } from '../call.ts'
 import type { ClusterSettings } from '../config/types.ts'
 import type { Cluster } from '../controllers/cluster.ts'
+import { YOUNG_NODE_MS } from '../controllers/node-lifecycle/decide.ts'
 import type { ClusterState } from '../controllers/state.ts'
 import { WindlassError } from '../errors.ts'
 import { createKubernetesApi, type KubernetesApi } from '../kubernetes/api.ts'
@@ -44,10 +45,11 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
     clouds,
     recorder,
     framework: settings.framework,
-    state: emptyState(settings.framework.nodeMonitorPeriodMs),
+    state: emptyState(),
     enqueuer: { enqueue: async () => [] },
     resyncPeriodMs: Number.POSITIVE_INFINITY,
-    nowMs: Date.now,
+    // Past every wait before a deletion: a plan says what comes of a machine's absence if it lasts.
+    nowMs: () => Date.now() + YOUNG_NODE_MS + settings.framework.nodeMonitorPeriodMs,
     async close() {
       recorder.close()
       await Promise.allSettled(clouds.map((cloud) => cloud.close()))
@@ -72,8 +74,7 @@ function readOnlyApi(api: KubernetesApi): KubernetesApi {
 const refusal = (what: string) =>
   new WindlassError('permanent', `${what}: not done, since this command only reads`, { code: READ_ONLY })
 
-/** @param absentForMs a machine that is not found is taken for absent so long: a plan says what comes of it if it stays so */
-function emptyState(absentForMs: number): ClusterState {
+function emptyState(): ClusterState {
   const deleted = new Set<string>()
   return {
     nodes: { get: async () => undefined, all: async () => ({ complete: false, nodes: [] }) },
@@ -82,7 +83,7 @@ function emptyState(absentForMs: number): ClusterState {
     sightings: {
       seen: async () => {},
       lastSeen: async () => undefined,
-      notFound: async (): Promise<Absence> => ({ firstAtMs: Date.now() - absentForMs, lastAtMs: Date.now() }),
+      notFound: async (): Promise<Absence> => ({ firstAtMs: Date.now(), lastAtMs: Date.now() }),
     },
     async allowDeletion(nodeUid, nodeCount) {
       const limit = Math.max(2, Math.floor(nodeCount / 5))

@@ -66,14 +66,7 @@ function addLife(item: PlanItem, { step, notes }: Life): void {
       item.notes.push(note)
   switch (step.kind) {
     case 'rest':
-      return
     case 'wait':
-      if (step.why !== undefined)
-        item.notes.push({
-          type: 'Normal',
-          reason: 'NodeDeletionWaits',
-          message: `Its machine is ${step.why}; the Node is kept for now, and looked at again`,
-        })
       return
     case 'hold':
       item.notes.push({
@@ -93,7 +86,7 @@ function addLife(item: PlanItem, { step, notes }: Life): void {
       item.changes.push({
         at: 'kubernetes',
         kind: 'delete-node',
-        summary: 'delete the Node, if its machine is still not found and the Node not Ready a monitor period from now',
+        summary: 'delete the Node, if its machine stays not found and the Node not Ready',
       })
   }
 }

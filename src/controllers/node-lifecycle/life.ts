@@ -16,8 +16,8 @@ const HOLD_MS = 10 * 60_000
 export type LifeStep =
   /** Nothing, and no look before the node changes. */
   | { kind: 'rest' }
-  /** Nothing yet; look again after this time. `why` if the machine is missing. */
-  | { kind: 'wait'; forMs: number; why?: string }
+  /** Nothing yet; look again after this time. */
+  | { kind: 'wait'; forMs: number }
   /** The machine is missing, but the Node is kept. */
   | { kind: 'hold'; forMs: number; why: string }
   | { kind: 'set-shutdown'; off: boolean; node: NodeProjection; againMs?: number }
@@ -71,8 +71,7 @@ async function missing(
     sighted,
     seesOthers: !sighted && cloud !== undefined && (await seesOthers(cluster, cloud, node, call)),
   })
-  if (verdict.kind === 'wait')
-    return { kind: 'wait', forMs: Math.max(verdict.forMs, monitorPeriodMs), why: `not found (${searched})` }
+  if (verdict.kind === 'wait') return { kind: 'wait', forMs: Math.max(verdict.forMs, monitorPeriodMs) }
   if (verdict.kind === 'hold') return { kind: 'hold', forMs: HOLD_MS, why: `${searched}, but ${verdict.why}` }
   const nodes = await cluster.state.nodes.all()
   const nodeCount = nodes.complete ? nodes.nodes.length : (await readFreshNodes(cluster, call)).length
