@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { readFileSync } from 'node:fs'
 import { parseArgs } from './cli/args.ts'
 import type { Run } from './cli/context.ts'
 import { helpOf } from './cli/help.ts'
@@ -9,6 +8,7 @@ import type { Command } from './config/setting.ts'
 import type { Settings } from './config/types.ts'
 import { messageOf } from './errors.ts'
 import { createLogger, type Logger } from './telemetry/log.ts'
+import { VERSION } from './version.ts'
 
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
@@ -22,7 +22,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
       process.stdout.write(helpOf(invocation.command))
       return 0
     case 'version':
-      process.stdout.write(`windlass ${version()}\n`)
+      process.stdout.write(`windlass ${VERSION}\n`)
       return 0
     case 'wrong':
       process.stderr.write(`${formatFaults('windlass:', invocation.faults)}\n`)
@@ -54,11 +54,4 @@ async function loggerOf({ log: { level, format } }: Settings, command: Command):
   if (format === 'json') return createLogger({ level, fd })
   const { default: pretty } = await import('pino-pretty')
   return createLogger({ level, destination: pretty({ sync: true, destination: fd }) })
-}
-
-function version(): string {
-  const description: unknown = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
-  return typeof description === 'object' && description !== null && 'version' in description
-    ? String(description.version)
-    : ''
 }

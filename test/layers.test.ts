@@ -12,7 +12,7 @@ const LAYERS: string[][] = [
   ['controllers'],
   ['cloud', 'kubernetes', 'queue', 'state', 'events'],
   ['config', 'telemetry', 'http'],
-  ['errors.ts', 'call.ts'],
+  ['errors.ts', 'call.ts', 'version.ts'],
 ]
 
 /** Imports between neighbours of one layer, each with its reason. */

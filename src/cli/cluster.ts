@@ -10,6 +10,8 @@ import type { Enqueuer } from '../queue/types.ts'
 import type { Stores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { VERSION } from '../version.ts'
+import { countCloudRequests } from './cloud-metrics.ts'
 
 export interface OpenCluster extends Cluster {
   close(): Promise<void>
@@ -61,12 +63,24 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
 /** The clouds of a cluster's settings; what a cluster does not use is not loaded. Without Redis each keeps what it reads to itself. */
 export async function openClouds(
   { clouds }: ClusterSettings,
-  { redis, prefix, log }: Partial<Pick<ClusterParts, 'redis'>> & Pick<ClusterParts, 'prefix' | 'log'>,
+  {
+    redis,
+    prefix,
+    log,
+    metrics,
+  }: Partial<Pick<ClusterParts, 'redis' | 'metrics'>> & Pick<ClusterParts, 'prefix' | 'log'>,
 ): Promise<CloudProvider[]> {
   const open: CloudProvider[] = []
+  const shared = {
+    ...(redis ? { redis } : {}),
+    ...(metrics ? { onRequest: countCloudRequests(metrics) } : {}),
+    prefix,
+    log,
+    version: VERSION,
+  }
   if (clouds.hcloud) {
     const { createHcloudProvider } = await import('../cloud/hcloud/provider.ts')
-    open.push(createHcloudProvider({ settings: clouds.hcloud, ...(redis ? { redis } : {}), prefix, log }))
+    open.push(createHcloudProvider({ settings: clouds.hcloud, ...shared }))
   }
   return open
 }

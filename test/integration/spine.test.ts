@@ -94,7 +94,7 @@ t.test('from a change in the cluster to a patched object, each role in a process
     )
     const worker = traced(roles.workers.flatMap((one) => one.lines()))
     t.ok(
-      worker.some(({ what }) => String(what).includes('POST /load_balancers')),
+      worker.some(({ request }) => request === 'POST /load_balancers'),
       'the worker names the call to the cloud',
     )
     t.ok(
