@@ -82,8 +82,8 @@ async function playCase(
       dir,
       admin: apiServer.admin,
       url: apiServer.url,
+      kubeconfig: apiServer.kubeconfigFor('all'),
       env: {
-        KUBECONFIG: apiServer.kubeconfigFor('all'),
         WINDLASS_REDIS_URL: redisUrl,
         WINDLASS_REDIS_PREFIX: `${definition.id}.${process.pid}`.slice(-64),
         WINDLASS_LISTEN: '127.0.0.1:0',

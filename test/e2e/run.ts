@@ -19,6 +19,8 @@ export interface RunOptions {
   dir: string
   admin: Admin
   url: string
+  /** Path; a cloud may give the controller another one. */
+  kubeconfig: string
   /** Of the controller: what it needs beside the cloud's variables. */
   env: Record<string, string>
   command?: string
@@ -35,9 +37,9 @@ export interface Outcome {
 
 /** Plays one case on a clean cluster and says what came of it. */
 export async function runCase(options: RunOptions): Promise<Outcome> {
-  const { definition, dir, admin, url } = options
+  const { definition, dir, admin, url, kubeconfig } = options
   mkdirSync(dir, { recursive: true })
-  const cloud = await startCloud({ definition, dir, admin, url })
+  const cloud = await startCloud({ definition, dir, admin, url, kubeconfig })
   const play = new Play(options, cloud)
   try {
     await cloud.seed(definition.account ?? {})
@@ -94,12 +96,12 @@ class Play {
   }
 
   async #start(): Promise<void> {
-    const { definition, dir, env, command, reaper } = this.#options
+    const { definition, dir, env, kubeconfig, command, reaper } = this.#options
     this.#requestsAtStart = (await this.#cloud.activity()).requests
     this.#controller = startController({
       definition,
       command,
-      env: { ...env, ...this.#cloud.env() },
+      env: { KUBECONFIG: kubeconfig, ...env, ...this.#cloud.env() },
       logFile: join(dir, 'controller.log'),
       reaper,
       log: (line) => this.#log(line),

@@ -9,6 +9,8 @@ export interface CloudContext {
   /** Of the cluster that this case has to itself. */
   admin: Admin
   url: string
+  /** Path of the controller's own. */
+  kubeconfig: string
 }
 
 /** A simulated cloud account, as the steps of a case handle it and as the result shows it. */

@@ -1,3 +1,4 @@
+import { startCherry } from './cherry.ts'
 import type { CloudContext, SimulatedCloud } from './cloud.ts'
 import { startHcloud } from './hcloud.ts'
 
@@ -10,4 +11,5 @@ export async function startCloud(context: CloudContext): Promise<SimulatedCloud>
 
 const clouds: Readonly<Record<string, (context: CloudContext) => Promise<SimulatedCloud>>> = {
   hcloud: startHcloud,
+  cherry: startCherry,
 }
