@@ -9,7 +9,7 @@ import { eventually, isInitialised, startWorld, type World } from '../integratio
 import { freePort } from '../redis.ts'
 import { checkEnd } from './check.ts'
 import { random } from './random.ts'
-import { takeOverTimes } from './takeover-times.ts'
+import { failedRuns, takeOverTimes } from './takeover-times.ts'
 import { Troupe } from './troupe.ts'
 
 const { values } = parseArgs({
@@ -51,6 +51,7 @@ async function main(): Promise<number> {
     const calm = performance.now()
     await settle(world)
     console.log(`settled ${((performance.now() - calm) / 1000).toFixed(1)} s after the last kill`)
+    for (const [what, count] of failedRuns(troupe)) console.log(`  ${count} × ${what}`)
     const checks = await checkEnd(world, { nodes, services })
     for (const { what, ok, detail } of checks) console.log(`${ok ? 'ok  ' : 'FAIL'} ${what}${ok ? '' : `: ${detail}`}`)
     const times = takeOverTimes(troupe)

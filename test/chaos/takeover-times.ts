@@ -26,6 +26,20 @@ export function takeOverTimes(troupe: Troupe): number[] {
     .sort((a, b) => a - b)
 }
 
+/** Runs that did not get through, by outcome and reason, most frequent first. */
+export function failedRuns(troupe: Troupe): [what: string, count: number][] {
+  const counts = new Map<string, number>()
+  for (const { process } of troupe.lives)
+    for (const { msg, kind, outcome, error } of process.lines()) {
+      if (msg !== 'run ended' || outcome === 'done') continue
+      const what = `${kind} ${outcome}: ${String(error)
+        .replace(/[0-9a-f-]{36}|\d+/g, 'N')
+        .slice(0, 200)}`
+      counts.set(what, (counts.get(what) ?? 0) + 1)
+    }
+  return [...counts].sort(([, a], [, b]) => b - a).slice(0, 10)
+}
+
 function seen(lines: Record<string, unknown>[], message: string): Seen[] {
   return lines
     .filter(({ msg }) => msg === message)
