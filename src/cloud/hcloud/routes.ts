@@ -80,10 +80,10 @@ export function createRoutes({ client, actions, servers, network, networkName }:
     networkKey: `hcloud-network-${networkName}`,
     plan,
     async apply(given, call) {
-      const { planned, notes } = given as HcloudRoutePlan
+      const { planned } = given as HcloudRoutePlan
       const routed = new Set(planned?.routed ?? [])
       const failed = new Map<string, Error>(planned?.failed ?? [])
-      if (!planned) return { routed, failed, notes: [...notes] }
+      if (!planned) return { routed, failed, notes: [] }
       const id = await network.id(call)
       if (id === undefined) throw permanent('No network is configured: set HCLOUD_NETWORK to its name or id.')
       for (const change of planned.changes) {
@@ -103,7 +103,7 @@ export function createRoutes({ client, actions, servers, network, networkName }:
       }
       for (const node of planned.changing) if (!failed.has(node)) routed.add(node)
       for (const node of failed.keys()) routed.delete(node)
-      return { routed, failed, notes: [...notes] }
+      return { routed, failed, notes: [] }
     },
   }
 }

@@ -31,8 +31,11 @@ async function open(t: Test, options: BenchOptions = {}) {
   })
   t.teardown(() => opened.close())
   const routes = opened.provider.routes as Routes
-  const run = async (nodes: NodeProjection[], cidrs = CIDR) =>
-    routes.apply(await routes.plan(nodes, cidrs, opened.call), opened.call)
+  const run = async (nodes: NodeProjection[], cidrs = CIDR) => {
+    const plan = await routes.plan(nodes, cidrs, opened.call)
+    const { notes, ...applied } = await routes.apply(plan, opened.call)
+    return { ...applied, notes: [...plan.notes, ...notes] }
+  }
   const present = () =>
     ((opened.simulator.control.state().networks as ReturnType<typeof network>[])[0]?.routes ?? [])
       .map(({ destination, gateway }) => `${destination} ${gateway}`)
