@@ -1,5 +1,5 @@
 import type { Call } from '../call.ts'
-import type { ClusterSettings } from '../config/types.ts'
+import type { ClusterSettings, FrameworkSettings } from '../config/types.ts'
 import type { Cluster } from '../controllers/cluster.ts'
 import { YOUNG_NODE_MS } from '../controllers/node-lifecycle/decide.ts'
 import type { ClusterState } from '../controllers/state.ts'
@@ -30,6 +30,14 @@ export function readOnlyCall(log: Logger, signal: AbortSignal = new AbortControl
   }
 }
 
+/** A cluster that works, for planning only: nothing is written, and no budget is spent. */
+export const readOnlyView = (cluster: Cluster): Cluster => ({
+  ...cluster,
+  kubernetes: readOnlyApi(cluster.kubernetes),
+  state: emptyState(),
+  nowMs: afterWaits(cluster.framework),
+})
+
 /**
  * A cluster as its controllers see it, of which nothing can be written: neither cloud nor Kubernetes, and Redis is not asked. What
  * workers keep there is empty, so what they have seen before does not count.
@@ -48,8 +56,7 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
     state: emptyState(),
     enqueuer: { enqueue: async () => [] },
     resyncPeriodMs: Number.POSITIVE_INFINITY,
-    // Past every wait before a deletion: a plan says what comes of a machine's absence if it lasts.
-    nowMs: () => Date.now() + YOUNG_NODE_MS + settings.framework.nodeMonitorPeriodMs,
+    nowMs: afterWaits(settings.framework),
     async close() {
       recorder.close()
       await Promise.allSettled(clouds.map((cloud) => cloud.close()))
@@ -57,6 +64,12 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
     },
   }
 }
+
+/** Past every wait before a deletion: a plan says what comes of a machine's absence if it lasts. */
+const afterWaits =
+  ({ nodeMonitorPeriodMs }: FrameworkSettings) =>
+  () =>
+    Date.now() + YOUNG_NODE_MS + nodeMonitorPeriodMs
 
 function readOnlyApi(api: KubernetesApi): KubernetesApi {
   const refuse = (verb: string) => async () => {

@@ -12,12 +12,19 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
 import { type OpenCluster, openCluster } from './cluster.ts'
 import { FirstContact } from './first-contact.ts'
+import { GUARDED_RETRY_MS, type Guarded, guardCluster } from './guarded-cluster.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
 
 export interface WorkerRole extends Role {
   isAlive(): boolean
   problems(): string[]
+}
+
+interface Served extends Partial<Omit<Guarded<OpenCluster>, 'cluster'>> {
+  cluster: OpenCluster
+  contact: FirstContact
+  controllers: Record<WorkKind, Reconcile>
 }
 
 /** While a cloud has not answered once, the work of its cluster looks again after this time. */
@@ -32,9 +39,12 @@ const DEAF_MS = 120_000
 export async function startWorkerRole(settings: Settings, log: Logger, metrics: Metrics): Promise<WorkerRole> {
   const redis = producerConnection(settings.redis, 'worker-state')
   const queues = openClusterQueues(redis, settings.redis.prefix)
-  const clusters: { cluster: OpenCluster; contact: FirstContact; controllers: Record<WorkKind, Reconcile> }[] = []
+  const clusters: Served[] = []
   const close = async () => {
-    for (const { contact } of clusters) contact.stop()
+    for (const { contact, guard } of clusters) {
+      contact.stop()
+      guard?.stop()
+    }
     await Promise.allSettled(clusters.map(({ cluster }) => cluster.close()))
     await queues.close()
     redis.disconnect()
@@ -52,10 +62,13 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
         log,
         metrics,
       })
-      const contact = new FirstContact(cluster, log.child({ cluster: one.id }))
-      clusters.push({ cluster, contact, controllers: controllersOf(cluster) })
+      const clusterLog = log.child({ cluster: one.id })
+      const contact = new FirstContact(cluster, clusterLog)
+      const guarded = one.ignoreOtherController ? undefined : guardCluster(cluster, clusterLog)
+      clusters.push({ cluster, contact, ...guarded, controllers: controllersOf(guarded?.cluster ?? cluster) })
     }
-    await contactAll(clusters, log)
+    await Promise.all([contactAll(clusters, log), ...clusters.map(({ guard }) => guard?.look())])
+    for (const { guard } of clusters) void guard?.watch()
   } catch (error) {
     await close()
     throw error
@@ -67,13 +80,15 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     async (run) => {
       const served = byId.get(run.cluster)
       if (!served) return {}
-      const { contact, controllers } = served
+      const { contact, guard, controllers, guarded = (call) => call } = served
       if (contact.problem !== undefined)
         throw throttled(
           `Cluster ${run.cluster} waits for its cloud: ${contact.problem}`,
           Date.now() + UNCONTACTED_RETRY_MS,
         )
-      return await controllers[kind](run)
+      if (guard?.problem !== undefined)
+        throw throttled(`Cluster ${run.cluster} waits: ${guard.problem}`, Date.now() + GUARDED_RETRY_MS)
+      return await controllers[kind]({ ...run, call: guarded(run.call) })
     }
   const host = startWorker({
     redis: settings.redis,
@@ -101,8 +116,8 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     isAlive: () => Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
       ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
-      ...clusters.flatMap(({ cluster, contact }) =>
-        contact.problem ? [`Cluster ${cluster.id}: ${contact.problem}`] : [],
+      ...clusters.flatMap(({ cluster, contact, guard }) =>
+        [contact.problem, guard?.problem].flatMap((problem) => (problem ? [`Cluster ${cluster.id}: ${problem}`] : [])),
       ),
     ],
   }

@@ -231,6 +231,7 @@ function clusterOf(
     {
       id: id ?? basics.cluster,
       kubernetes: { kubeconfig: basics.kubeconfig, context: basics.context, server: basics.master },
+      ignoreOtherController: basics.ignoreOtherController,
       webhookKeys: keys !== undefined && 'value' in keys ? keys.value : [],
       framework: {
         controllers: settings.controllers,

@@ -52,6 +52,8 @@ export interface ClusterSettings {
   /** Standard Webhooks secrets (`whsec_…` or base64); the first signs, all verify. Empty for `all` when none is set, and where none is needed. */
   webhookKeys: string[]
   framework: FrameworkSettings
+  /** Work beside another cloud controller manager. */
+  ignoreOtherController: boolean
   clouds: { hcloud?: HcloudSettings; cherry?: CherrySettings }
 }
 

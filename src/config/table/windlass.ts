@@ -225,6 +225,15 @@ export const CLUSTER = {
     commands: TALKING_TO_KUBERNETES,
     doc: 'Address of the API server, in place of the kubeconfig’s.',
   }),
+  ignoreOtherController: setting({
+    env: 'WINDLASS_IGNORE_OTHER_CONTROLLER',
+    parse: parseBool,
+    form: '`true` or `false`',
+    default: 'false',
+    ofOneCluster: true,
+    commands: WORKING,
+    doc: 'Write even while another cloud controller manager holds the lease `cloud-controller-manager` or writes to Nodes and Services. Without it workers only plan until that one is gone.',
+  }),
   webhookKeys: secret({
     env: 'WINDLASS_WEBHOOK_KEYS',
     parse: parseWebhookKeys,

@@ -1,0 +1,23 @@
+import type { ObjectMeta } from '../../kubernetes/objects.ts'
+
+/** A write to an object by another cloud controller manager. */
+export interface ForeignWrite {
+  manager: string
+  /** Unix time in milliseconds, by the API server's clock, to the second. */
+  atMs: number
+}
+
+/** The field manager of a program that says nothing else is the name of its binary. */
+const CLOUD_CONTROLLER = /^(.+-)?cloud-controller-manager$|^cloud-provider-/
+
+/** The newest write that another cloud controller manager made to an object, as the API server noted it. */
+export function newestForeignWrite({
+  managedFields = [],
+}: Pick<ObjectMeta, 'managedFields'>): ForeignWrite | undefined {
+  let newest: ForeignWrite | undefined
+  for (const { manager = '', time } of managedFields) {
+    const atMs = Date.parse(time ?? '')
+    if (CLOUD_CONTROLLER.test(manager) && atMs > (newest?.atMs ?? Number.NEGATIVE_INFINITY)) newest = { manager, atMs }
+  }
+  return newest
+}
