@@ -69,7 +69,7 @@ export function parseLoadBalancerType(json: unknown): LoadBalancerType {
     name: text(type.name) ?? '',
     maxTargets: number(type.max_targets) ?? Number.MAX_SAFE_INTEGER,
     maxServices: number(type.max_services) ?? Number.MAX_SAFE_INTEGER,
-    ...present('unavailableAfter', text(record(type.deprecation).unavailable_after) ?? text(type.deprecated)),
+    ...present('unavailableAfter', text(record(type.deprecation).unavailable_after)),
   }
 }
 

@@ -9,6 +9,8 @@ export function annotationsPage(): string {
   })
   return `# Annotations of Services at Hetzner
 
+<!-- Made by infra/docs.ts from src/cloud/hcloud/load-balancers/annotations.ts: change it there. -->
+
 Each name has the prefix \`${PREFIX}\`. An annotation goes before the setting that stands in for it. All are checked before anything
 is created or changed; one that is wrong leaves everything as it is, and an Event names every fault at once.
 
