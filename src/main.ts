@@ -2,6 +2,7 @@
 import { parseArgs } from './cli/args.ts'
 import type { Run } from './cli/context.ts'
 import { helpOf } from './cli/help.ts'
+import { keepHeapSmall } from './cli/small-heap.ts'
 import { formatFaults } from './config/fault.ts'
 import { loadSettings } from './config/load.ts'
 import type { Command } from './config/setting.ts'
@@ -30,6 +31,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   }
 
   const { command, flags, subjects, faults } = invocation
+  if (command === 'forwarder') keepHeapSmall()
   const loaded = await loadSettings({ command, flags, env })
   if ('faults' in loaded || faults.length > 0) {
     const all = [...faults, ...('faults' in loaded ? loaded.faults : [])]

@@ -1,4 +1,5 @@
 /* The process that memory.ts measures: a forwarder and nothing else. */
+import { keepHeapSmall } from '../../src/cli/small-heap.ts'
 import { startForwarder } from '../../src/forwarder/forwarder.ts'
 import { kubernetesSource } from '../../src/forwarder/source.ts'
 import { connect } from '../../src/kubernetes/connection.ts'
@@ -6,6 +7,7 @@ import { createLogger } from '../../src/telemetry/log.ts'
 
 const [, , kubernetesUrl = '', serverUrl = '', key = ''] = process.argv
 if (!key) process.exit()
+keepHeapSmall()
 const log = createLogger({ level: 'warn' })
 const connection = await connect({ server: kubernetesUrl }, log, { env: {} })
 const source = kubernetesSource(connection, log)

@@ -98,7 +98,9 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
   const env = {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '/',
-    ...passedOn('NODE_OPTIONS', 'NODE_COMPILE_CACHE'),
+    // As in the image: what was compiled once is not compiled again.
+    NODE_COMPILE_CACHE: join(tmpdir(), 'windlass-compile-cache'),
+    ...passedOn('NODE_OPTIONS'),
     WINDLASS_REDIS_URL: redis.url,
     WINDLASS_LISTEN: '127.0.0.1:0',
     WINDLASS_WEBHOOK_KEYS: WEBHOOK_KEY,
