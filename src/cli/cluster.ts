@@ -1,11 +1,14 @@
 import type { Redis } from 'ioredis'
+import type { Call } from '../call.ts'
 import type { CloudProvider } from '../cloud/provider.ts'
 import type { ClusterSettings } from '../config/types.ts'
 import type { Cluster } from '../controllers/cluster.ts'
 import { clusterState } from '../controllers/state.ts'
-import { createKubernetesApi } from '../kubernetes/api.ts'
+import { transient } from '../errors.ts'
+import { createKubernetesApi, type KubernetesApi } from '../kubernetes/api.ts'
 import { connect } from '../kubernetes/connection.ts'
 import { EventRecorder } from '../kubernetes/events.ts'
+import { NAMESPACES } from '../kubernetes/resources.ts'
 import type { Enqueuer } from '../queue/types.ts'
 import type { Stores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -39,7 +42,7 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     },
   })
   const recorder = new EventRecorder({ api: kubernetes, log })
-  const clouds = await openClouds(settings, { ...parts, log })
+  const clouds = await openClouds(settings, { ...parts, log, kubernetes })
   const nowMs = () => Date.now()
   return {
     id: settings.id,
@@ -68,7 +71,9 @@ export async function openClouds(
     prefix,
     log,
     metrics,
-  }: Partial<Pick<ClusterParts, 'redis' | 'metrics'>> & Pick<ClusterParts, 'prefix' | 'log'>,
+    kubernetes,
+  }: Partial<Pick<ClusterParts, 'redis' | 'metrics'>> &
+    Pick<ClusterParts, 'prefix' | 'log'> & { kubernetes: KubernetesApi },
 ): Promise<CloudProvider[]> {
   const open: CloudProvider[] = []
   const shared = {
@@ -82,5 +87,20 @@ export async function openClouds(
     const { createHcloudProvider } = await import('../cloud/hcloud/provider.ts')
     open.push(createHcloudProvider({ settings: clouds.hcloud, ...shared }))
   }
+  if (clouds.cherry) {
+    const { createCherryProvider } = await import('../cloud/cherry/provider.ts')
+    const clusterUid = uidOfCluster(kubernetes)
+    open.push(createCherryProvider({ settings: clouds.cherry, clusterUid, ...shared }))
+  }
   return open
+}
+
+/** Kubernetes gives a cluster no id; the uid of this namespace, which none is without, has become it. It never changes. */
+function uidOfCluster(kubernetes: KubernetesApi): (call: Call) => Promise<string> {
+  let known: string | undefined
+  return async (call) => {
+    known ??= (await kubernetes.get(NAMESPACES, { name: 'kube-system' }, call))?.metadata.uid
+    if (known !== undefined) return known
+    throw transient('The namespace kube-system is not there, and its uid is what tells this cluster from others')
+  }
 }

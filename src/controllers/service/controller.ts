@@ -1,11 +1,12 @@
 import type { Call } from '../../call.ts'
-import type { LoadBalancerPlan, LoadBalancers, ServiceIdentity } from '../../cloud/provider.ts'
+import type { Applied, LoadBalancerPlan, LoadBalancers, ServiceIdentity } from '../../cloud/provider.ts'
 import { type ErrorKind, kindOf, messageOf, WindlassError } from '../../errors.ts'
 import { fingerprint, type NodeProjection, projectService, type ServiceProjection } from '../../events/projection.ts'
 import { parseSubject, subjectOf } from '../../events/subject.ts'
 import { addFinalizer, loadBalancerStatus, removeFinalizer } from '../../kubernetes/patches.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
 import type { ServiceRecord } from '../../state/service-record.ts'
+import { annotateService, applyAnnouncement } from '../announcement/apply.ts'
 import { type Cluster, COMPONENT, loadBalancersOf, recordNotes, serviceObject } from '../cluster.ts'
 import { readFreshNodes, readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
@@ -28,6 +29,7 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   const { loadBalancers } = clouds
   const object = await cluster.kubernetes.get(SERVICES, ref, call)
   const service = object && projectService(object)
+  const declined = isLeftAlone(cluster, loadBalancers, service ?? { ...ref, annotations: {} })
 
   // Another uid under the same name is another Service: what the former left behind goes first.
   const formerUid = [record?.uid, request.uid].find((uid) => uid !== undefined && uid !== service?.uid)
@@ -38,10 +40,32 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   }
   if (!service) return {}
   const current = record?.uid === service.uid ? record : undefined
+  if (declined) return await letGo(cluster, loadBalancers, service, current, call)
   if (wantsLoadBalancer(service)) return await ensure(cluster, clouds, service, { record: current, token }, request)
   if (needsCleanup(service) || (current && !service.deleting))
     return await cleanUp(cluster, loadBalancers, service, call)
   return {}
+}
+
+/** Asked for by the Service itself, or made by one of the clouds for its own work. */
+function isLeftAlone(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: Pick<ServiceProjection, 'namespace' | 'name' | 'annotations'>,
+): boolean {
+  return loadBalancers.declines?.(service) === true || cluster.clouds.some((cloud) => cloud.keepsOff?.(service))
+}
+
+/** What was made for it before goes; a status that somebody else may have written stays. */
+async function letGo(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  record: ServiceRecord | undefined,
+  call: Call,
+): Promise<ReconcileResult> {
+  const concerned = record !== undefined || service.finalizers.includes(CLEANUP_FINALIZER)
+  return concerned ? await cleanUp(cluster, loadBalancers, service, call, record !== undefined) : {}
 }
 
 async function ensure(
@@ -63,14 +87,19 @@ async function ensure(
     if (plan.changes.length > 0) event('Normal', 'EnsuringLoadBalancer', summaryOf(plan))
     const applied = await loadBalancers.apply(plan, call)
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
-    const after = await writeStatus(cluster, service, applied.ingress, call)
+    const announced = await announce(cluster, service, applied, call)
+    if (!announced) return {}
+    const after = await writeStatus(cluster, announced.service, applied.ingress, call)
     if (!after) return {}
-    if (applied.faults.length > 0) throw combined(applied.faults)
+    // Nothing in the cluster points at them any more.
+    if (applied.superseded) await loadBalancers.applyDeletion(applied.superseded, call)
+    const faults = [...applied.faults, ...announced.faults]
+    if (faults.length > 0) throw combined(faults)
     const { namespace, name, uid, annotations } = service
     const targetsKey = loadBalancers.targetsKey(service, nodes)
     await cluster.state.services.put(recordName(service), { uid, cloud, annotations, targetsKey })
     await cluster.state.handled.record(subjectOf({ kind: 'Service', namespace, name }), token, fingerprint(after))
-    const news = plan.changes.length > 0 || after.resourceVersion !== seen.resourceVersion
+    const news = plan.changes.length > 0 || announced.changed > 0 || after.resourceVersion !== seen.resourceVersion
     if (record && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
     else if (news || !record) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
     return {}
@@ -79,6 +108,21 @@ async function ensure(
       event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${messageOf(error)}`)
     throw error
   }
+}
+
+/** The half of a load balancer that is in the cluster. Without what is essential of it no address is published. */
+async function announce(
+  cluster: Cluster,
+  service: ServiceProjection,
+  { announcement }: Applied,
+  call: Call,
+): Promise<{ service: ServiceProjection; changed: number; faults: Error[] } | undefined> {
+  if (!announcement) return { service, changed: 0, faults: [] }
+  const annotated = await annotateService(cluster, service, announcement.serviceAnnotations, call)
+  if (!annotated) return undefined
+  const { changed, essential, faults } = await applyAnnouncement(cluster, announcement, call)
+  if (essential.length > 0) throw combined([...essential, ...faults])
+  return { service: annotated, changed, faults }
 }
 
 /** The finalizer stands before the first cloud call, so that a Service can't vanish from under its load balancer. */
@@ -102,7 +146,9 @@ export async function planWithNodes(
   service: ServiceProjection,
   call: Call,
 ): Promise<{ plan: LoadBalancerPlan; nodes: NodeProjection[] }> {
-  const { fresh, nodes } = await readNodes(cluster, call)
+  const { fresh, nodes } = loadBalancers.inCluster
+    ? { fresh: true, nodes: await readFreshNodes(cluster, call) }
+    : await readNodes(cluster, call)
   const known = eligibleNodes(nodes)
   const plan = await loadBalancers.plan(service, known, call)
   if (fresh || !plan.changes.some(({ withdraws }) => withdraws)) return { plan, nodes: known }
@@ -127,10 +173,14 @@ async function cleanUp(
   loadBalancers: LoadBalancers,
   service: ServiceProjection,
   call: Call,
+  ownsStatus = true,
 ): Promise<ReconcileResult> {
   try {
-    await deleteLoadBalancer(cluster, loadBalancers, service, call)
-    if (!service.deleting) await writeStatus(cluster, service, [], call)
+    const { announcement } = await deleteLoadBalancer(cluster, loadBalancers, service, call)
+    if (!service.deleting) {
+      if (announcement) await annotateService(cluster, service, announcement.serviceAnnotations, call)
+      if (ownsStatus) await writeStatus(cluster, service, [], call)
+    }
     if (service.finalizers.includes(CLEANUP_FINALIZER))
       await cluster.kubernetes.patch(SERVICES, service, removeFinalizer(service, CLEANUP_FINALIZER), call)
     await cluster.state.services.remove(recordName(service))
@@ -153,7 +203,7 @@ async function deleteLoadBalancer(
   loadBalancers: LoadBalancers,
   service: ServiceIdentity,
   call: Call,
-): Promise<void> {
+): Promise<LoadBalancerPlan> {
   const event = (reason: string, message: string) =>
     cluster.recorder.record({
       object: serviceObject(service),
@@ -165,9 +215,15 @@ async function deleteLoadBalancer(
   const plan = await loadBalancers.planDeletion(service, call)
   recordNotes(cluster, serviceObject(service), plan.notes)
   if (plan.changes.length > 0) event('DeletingLoadBalancer', summaryOf(plan))
+  // The cluster lets go of an address before the cloud may give it to somebody else.
+  if (plan.announcement) {
+    const { essential, faults } = await applyAnnouncement(cluster, plan.announcement, call)
+    if (essential.length + faults.length > 0) throw combined([...essential, ...faults])
+  }
   const { notes } = await loadBalancers.applyDeletion(plan, call)
   recordNotes(cluster, serviceObject(service), notes)
   event('DeletedLoadBalancer', 'The load balancer is gone')
+  return plan
 }
 
 const recordName = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`

@@ -1,0 +1,289 @@
+import { createHash } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Call } from '../../call.ts'
+import type { CherrySettings } from '../../config/types.ts'
+import { aborted, kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
+import type { HttpRequest, HttpResponse } from '../../http/client.ts'
+import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
+import type { Pace } from './pace.ts'
+import { MalformedAnswer, parseAddress, parseList, parseProject, parseServer } from './parse.ts'
+
+/** The part of the HTTP client that is used here. */
+export interface Http {
+  request(request: HttpRequest): Promise<HttpResponse>
+  close(): void
+}
+
+/** One finished request, for the metrics. */
+export interface RequestReport {
+  api: 'cherry'
+  method: string
+  /** Path with ids as `-`, without query. */
+  endpoint: string
+  /** Absent when there was no answer. */
+  status?: number
+  durationMs: number
+}
+
+export interface CherryClientOptions {
+  http: Http
+  settings: Pick<CherrySettings, 'apiKey' | 'apiUrl' | 'projectId'>
+  pace: (apiKey: string) => Pace
+  version: string
+  onRequest?: (report: RequestReport) => void
+}
+
+export type CherryClient = ReturnType<typeof createCherryClient>
+
+const PER_PAGE = 100
+const TIMEOUT_MS = 15_000
+const DEFAULT_PAUSE_MS = 2000
+const READ_RETRY_MS = 300
+/** A read that failed sooner goes again; after that its caller has waited enough. */
+const READ_RETRY_WITHIN_MS = 2000
+
+/** The Cherry Servers API, resource by resource, for one project. Errors are values: no answer of any form is "not found" but a 404. */
+export function createCherryClient(options: CherryClientOptions) {
+  const { http, settings, version } = options
+  const { apiKey, apiUrl, projectId } = settings
+  const project = `/projects/${projectId}`
+
+  async function send(method: string, path: string, call: Call, what: string, body?: unknown): Promise<Answer> {
+    const secret = apiKey.read()
+    const pace = options.pace(secret)
+    await pace.take(call)
+    if (method !== 'GET') await call.beforeWrite(what)
+    const started = performance.now()
+    const report = (status?: number) =>
+      options.onRequest?.({
+        api: 'cherry',
+        method,
+        endpoint: endpointOf(path),
+        durationMs: performance.now() - started,
+        ...(status === undefined ? {} : { status }),
+      })
+    let response: HttpResponse
+    try {
+      response = await http.request({
+        method,
+        url: `${apiUrl}${path}`,
+        headers: {
+          accept: 'application/json',
+          authorization: `Bearer ${secret}`,
+          'user-agent': `windlass/${version}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        timeoutMs: TIMEOUT_MS,
+        signal: call.signal,
+      })
+    } catch (error) {
+      report()
+      if (kindOf(error) === 'aborted') throw error
+      throw transient(`Cherry Servers, ${what}: no answer`, { cause: error })
+    }
+    const { status, headers } = response
+    report(status)
+    if (status >= 200 && status < 300) return answerOf(response, what)
+    if (status === 429) {
+      const untilMs = Date.now() + pauseOf(headers['retry-after'])
+      await pace.block(untilMs)
+      throw throttled(`Cherry Servers, ${what}: too many requests`, untilMs, { status, code: 'rate_limit_exceeded' })
+    }
+    throw refusal(method, response, what)
+  }
+
+  async function read<T>(
+    path: string,
+    call: Call,
+    what: string,
+    parse: (json: unknown, headers: HttpResponse['headers']) => T,
+  ): Promise<T> {
+    const started = performance.now()
+    for (let attempt = 0; ; attempt++) {
+      try {
+        const { json, headers } = await send('GET', path, call, what)
+        return parse(json, headers)
+      } catch (error) {
+        const failure =
+          error instanceof MalformedAnswer
+            ? transient(`Cherry Servers, ${what}: the answer has ${error.message}`, { code: 'malformed' })
+            : error
+        const again =
+          failure instanceof WindlassError &&
+          failure.kind === 'transient' &&
+          (failure.status === undefined || failure.status === 502 || failure.status === 504) &&
+          performance.now() - started < READ_RETRY_WITHIN_MS
+        if (!again || attempt > 0) throw failure
+        await delay(READ_RETRY_MS, undefined, { signal: call.signal }).catch((cause) => {
+          throw aborted(`Cherry Servers, ${what}: the run was stopped`, { cause })
+        })
+      }
+    }
+  }
+
+  /** Undefined for 404, and for nothing else. */
+  async function readOne<T>(
+    path: string,
+    call: Call,
+    what: string,
+    parse: (json: unknown) => T,
+  ): Promise<T | undefined> {
+    try {
+      return await read(path, call, what, parse)
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      throw error
+    }
+  }
+
+  /** All entries, or an error: half a list looks like servers that are gone, and like addresses that must be made. */
+  async function readAll<T extends { id: string | number }>(
+    path: string,
+    call: Call,
+    what: string,
+    parse: (json: unknown) => T,
+  ): Promise<T[]> {
+    const all = new Map<string | number, T>()
+    for (;;) {
+      const at = `${path}?limit=${PER_PAGE}&offset=${all.size}`
+      const page = await read(at, call, what, (json, headers) => ({
+        items: parseList(json, parse),
+        total: totalOf(headers['x-total-count']),
+      }))
+      const before = all.size
+      for (const item of page.items) all.set(item.id, item)
+      const total = page.total ?? (page.items.length < PER_PAGE ? all.size : Number.POSITIVE_INFINITY)
+      if (all.size >= total) return [...all.values()]
+      if (all.size > before) continue
+      // Without a total, a page that brings nothing new is the end.
+      if (page.total === undefined) return [...all.values()]
+      throw transient(`Cherry Servers, ${what}: the list has ${all.size} of ${total} entries`, { code: 'incomplete' })
+    }
+  }
+
+  /** `undefined` for 404: what was to be changed is gone. */
+  async function write<T>(
+    method: 'POST' | 'PUT' | 'DELETE',
+    path: string,
+    body: unknown,
+    call: Call,
+    what: string,
+    parse: (json: unknown) => T,
+  ): Promise<T | undefined> {
+    try {
+      return parse((await send(method, path, call, what, body)).json)
+    } catch (error) {
+      if (isNotFound(error)) return undefined
+      if (error instanceof MalformedAnswer)
+        throw transient(`Cherry Servers, ${what}: the answer has ${error.message}`, { code: 'malformed' })
+      throw error
+    }
+  }
+
+  return {
+    /** What the credential and the project stand for, without telling them: a key for shared data. */
+    account: () => createHash('sha256').update(`${apiUrl} ${projectId} ${apiKey.read()}`).digest('hex').slice(0, 16),
+
+    project: {
+      get: (call: Call): Promise<Project | undefined> =>
+        readOne(project, call, `reading project ${projectId}`, parseProject),
+      /** The name goes along because an update replaces what it names. */
+      enableBgp: (name: string, call: Call): Promise<Project | undefined> =>
+        write('PUT', project, { name, bgp: true }, call, `switching BGP on for project ${projectId}`, parseProject),
+    },
+
+    servers: {
+      list: (call: Call): Promise<Server[]> => readAll(`${project}/servers`, call, 'listing servers', parseServer),
+      get: (id: ServerId, call: Call): Promise<Server | undefined> =>
+        readOne(`/servers/${id}`, call, `reading server ${id}`, parseServer),
+      /** `bgp` left out would switch it off, and tags left out would be dropped. False when the server is gone. */
+      enableBgp: async (id: ServerId, tags: Record<string, string>, call: Call): Promise<boolean> =>
+        (await write(
+          'PUT',
+          `/servers/${id}`,
+          { tags, bgp: true },
+          call,
+          `switching BGP on for server ${id}`,
+          () => true,
+        )) ?? false,
+    },
+
+    addresses: {
+      list: (call: Call): Promise<Address[]> => readAll(`${project}/ips`, call, 'listing addresses', parseAddress),
+      reserve: async (region: string, tags: Record<string, string>, call: Call): Promise<Address> => {
+        const what = `reserving a floating IP in region ${region}`
+        const made = await write('POST', `${project}/ips`, { region, tags }, call, what, parseAddress)
+        if (made) return made
+        throw permanent(`Cherry Servers, ${what}: project ${projectId} or the region is not found`, { status: 404 })
+      },
+      /** Replaces the tags. False when the address is gone. */
+      tag: async (id: AddressId, tags: Record<string, string>, call: Call): Promise<boolean> =>
+        (await write('PUT', `/ips/${id}`, { tags }, call, `tagging address ${id}`, () => true)) ?? false,
+      /** False when address or server is gone. */
+      assign: async (id: AddressId, server: ServerId, call: Call): Promise<boolean> =>
+        (await write(
+          'PUT',
+          `/ips/${id}`,
+          { targeted_to: String(server) },
+          call,
+          `assigning address ${id} to server ${server}`,
+          () => true,
+        )) ?? false,
+      unassign: (id: AddressId, call: Call): Promise<unknown> =>
+        write('PUT', `/ips/${id}`, { targeted_to: 0 }, call, `taking address ${id} off its server`, () => true),
+      /** An address that is gone already is fine. */
+      release: (id: AddressId, call: Call): Promise<unknown> =>
+        write('DELETE', `/ips/${id}`, undefined, call, `releasing address ${id}`, () => true),
+    },
+  }
+}
+
+interface Answer {
+  json: unknown
+  headers: HttpResponse['headers']
+}
+
+function answerOf({ status, headers, body }: HttpResponse, what: string): Answer {
+  if (status === 204 || body.length === 0) return { json: undefined, headers }
+  const json = jsonOf(body)
+  if (json === undefined) throw transient(`Cherry Servers, ${what}: the answer is no JSON`, { status })
+  return { json, headers }
+}
+
+/** What was asked wrongly must be changed by a human; what the account may not do now, or cannot read, may pass. */
+function refusal(method: string, { status, body }: HttpResponse, what: string): WindlassError {
+  const json = jsonOf(body) as { message?: unknown } | undefined
+  const said = typeof json?.message === 'string' && json.message !== '' ? json.message : `status ${status}`
+  const message = `Cherry Servers, ${what}: ${said}`
+  if (status === 401) return transient(`${message}: the API key is refused, check CHERRY_API_KEY`, { status })
+  const wrong = [400, 403, 405, 413, 415, 422].includes(status) && method !== 'GET'
+  return wrong ? permanent(message, { status }) : transient(message, { status })
+}
+
+const isNotFound = (error: unknown) =>
+  error instanceof WindlassError && error.status === 404 && error.kind === 'transient'
+
+function pauseOf(header: string | undefined): number {
+  const seconds = Number(header)
+  if (header !== undefined && seconds >= 0) return Math.max(1000, seconds * 1000)
+  const at = Date.parse(header ?? '')
+  return Number.isNaN(at) ? DEFAULT_PAUSE_MS : Math.max(1000, at - Date.now())
+}
+
+function totalOf(header: string | string[] | undefined): number | undefined {
+  return typeof header === 'string' && /^\d+$/.test(header) ? Number(header) : undefined
+}
+
+/** `/servers/12` as `/servers/-`. */
+function endpointOf(path: string): string {
+  return path.replace(/\?.*$/, '').replace(/\/(?:\d+|[0-9a-f]{8}-[0-9a-f-]{27})(?=\/|$)/g, '/-')
+}
+
+function jsonOf(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,41 @@
+import type { CherrySettings } from '../../config/types.ts'
+import { transient } from '../../errors.ts'
+import type { ControlPlaneAddress } from '../provider.ts'
+import type { Addresses } from './addresses.ts'
+import type { CherryClient } from './client.ts'
+import type { AddressId } from './model.ts'
+import { parseProviderId, providerIdOf } from './provider-id.ts'
+
+/** Made by the replaced controller too, and known to its users: the API server at the floating IP, for everybody in the cluster. */
+export const EXTERNAL_SERVICE = { namespace: 'kube-system', name: 'cloud-provider-cherry-kubernetes-external' } as const
+
+export interface ControlPlaneAddressOptions {
+  client: CherryClient
+  addresses: Addresses
+  settings: Pick<CherrySettings, 'apiServerPort' | 'fipHealthCheckUseHostIp' | 'projectId'>
+  /** `key=value`; a key alone stands for an empty value. */
+  tag: string
+}
+
+export function createControlPlaneAddress(options: ControlPlaneAddressOptions): ControlPlaneAddress {
+  const { client, addresses, settings, tag } = options
+  const [key = '', ...rest] = tag.split('=')
+  const value = rest.join('=')
+  return {
+    port: settings.apiServerPort,
+    checkMachine: settings.fipHealthCheckUseHostIp,
+    async find(call) {
+      const searched = `floating IP with tag ${key}=${value} in Cherry project ${settings.projectId}`
+      const found = (await addresses(call)).find(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
+      if (!found) return { searched }
+      const { id, address: ip, target } = found
+      return { searched, address: { id, ip, ...(target === undefined ? {} : { holder: providerIdOf(target) }) } }
+    },
+    async assign(id, providerId, call) {
+      const parsed = parseProviderId(providerId)
+      const done = parsed.kind === 'server' && (await client.addresses.assign(id as AddressId, parsed.id, call))
+      if (!done)
+        throw transient(`Address ${id} can't be assigned to ${providerId}: one of them is gone from Cherry Servers.`)
+    },
+  }
+}

@@ -1,0 +1,80 @@
+import type { Call } from '../../call.ts'
+import { permanent, transient } from '../../errors.ts'
+import type { NodeProjection } from '../../events/projection.ts'
+import { nearestName } from '../hcloud/nearest.ts'
+import type { InstanceLookup, Instances } from '../provider.ts'
+import { instanceOf, isOff } from './instance.ts'
+import type { Server, ServerId } from './model.ts'
+import { parseProviderId, providerIdOf } from './provider-id.ts'
+import type { Servers } from './servers.ts'
+
+export function createInstances(servers: Servers, projectId: number): Instances {
+  function found(server: Server, node: NodeProjection): InstanceLookup {
+    const { instance, notes } = instanceOf(server)
+    if (instance.addresses.length === 0)
+      throw transient(
+        `Node ${node.name}: server ${server.id} has no IPv4 address yet (its state is "${server.state}"), so nothing can be said of the node.`,
+        { code: 'no_addresses' },
+      )
+    return { kind: 'found', instance, notes }
+  }
+
+  async function byName(node: NodeProjection, call: Call, fresh: boolean): Promise<InstanceLookup> {
+    const { name } = node
+    const named = (list: readonly Server[]) => list.filter(({ hostname }) => hostname === name)
+    let all = await servers.list(call, { fresh })
+    // A machine that just joined is younger than what is known.
+    if (!fresh && named(all).length === 0) all = await servers.list(call, { fresh: true })
+    const [server, ...others] = named(all)
+    if (server && others.length === 0) return found(server, node)
+    if (server) {
+      const ids = named(all).map(({ id }) => id)
+      return {
+        kind: 'ambiguous',
+        message: `servers ${ids.join(' and ')} of Cherry project ${projectId} have the hostname "${name}"; change one, or start kubelet with --provider-id`,
+        notes: [],
+      }
+    }
+    const nearest = nearestName(
+      name,
+      all.map(({ hostname }) => hostname),
+    )
+    return {
+      kind: 'not-found',
+      searched: `server with hostname "${name}" in Cherry project ${projectId} (${all.length} servers)`,
+      ...(nearest === undefined ? {} : { nearest }),
+      notes: [],
+    }
+  }
+
+  function idOf(node: { name: string }, providerId: string): ServerId {
+    const parsed = parseProviderId(providerId)
+    if (parsed.kind === 'server') return parsed.id
+    const why = parsed.kind === 'malformed' ? parsed.message : `provider id "${providerId}" is not one of Cherry's`
+    throw permanent(`Node ${node.name}: ${why}.`, { code: `${parsed.kind}_provider_id` })
+  }
+
+  return {
+    async find(node, call, { fresh = false } = {}) {
+      if (node.providerId === undefined) return byName(node, call, fresh)
+      const id = idOf(node, node.providerId)
+      const server = await servers.byId(id, call, { fresh })
+      if (server) return found(server, node)
+      return { kind: 'not-found', searched: `server ${id} at Cherry Servers`, notes: [] }
+    },
+
+    async isOff(instance, call) {
+      const id = idOf(instance, instance.providerId)
+      const server = await servers.byId(id, call, { fresh: true })
+      if (!server)
+        throw transient(`Server ${id} is gone from Cherry Servers, so it is neither on nor off.`, { code: 'not_found' })
+      return isOff(server)
+    },
+
+    async listProviderIds(call, { fresh = false } = {}) {
+      const all = await servers.list(call, { fresh })
+      // Nodes may have either form.
+      return new Set(all.flatMap(({ id }) => [providerIdOf(id), String(id)]))
+    },
+  }
+}

@@ -1,0 +1,403 @@
+import type { Call } from '../../../call.ts'
+import { parseCherryLoadBalancer } from '../../../config/cherry-load-balancer.ts'
+import { matches, parseSelector } from '../../../config/selector.ts'
+import type { CherrySettings } from '../../../config/types.ts'
+import { kindOf, messageOf, permanent, transient, WindlassError } from '../../../errors.ts'
+import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
+import type {
+  Announcement,
+  Applied,
+  Change,
+  LoadBalancerPlan,
+  LoadBalancers,
+  Note,
+  ServiceIdentity,
+} from '../../provider.ts'
+import type { Addresses } from '../addresses.ts'
+import type { CherryClient } from '../client.ts'
+import type { Address, Project } from '../model.ts'
+import type { Projects } from '../projects.ts'
+import { parseProviderId } from '../provider-id.ts'
+import type { Servers } from '../servers.ts'
+import { announce, withdraw } from './announcement.ts'
+import {
+  ADDRESS_NOTE,
+  type AddressAnnotations,
+  addressAnnotations,
+  annotationsFor,
+  isDeclined,
+  readNote,
+  regionOf,
+  wishOf,
+} from './own-address.ts'
+import { decideReservation, reservationsToRelease } from './reservation.ts'
+import {
+  type BgpSwitch,
+  bgpSwitches,
+  type Candidate,
+  HOSTNAME_LABEL,
+  REGION_LABEL,
+  type Speaker,
+  speakerOf,
+} from './speakers.ts'
+import { reservationsOf, tagsOf } from './tags.ts'
+
+export interface CherryLoadBalancersOptions {
+  client: CherryClient
+  servers: Servers
+  addresses: Addresses
+  projects: Projects
+  settings: CherrySettings & { loadBalancer: string }
+  /** uid of the namespace kube-system: tells the addresses of this cluster from those of another in the project. */
+  clusterUid(call: Call): Promise<string>
+}
+
+type CherryChange = Change &
+  (
+    | { kind: 'reserve-address'; region: string; tags: Record<string, string> }
+    | { kind: 'claim-address'; address: Address; tags: Record<string, string> }
+    | { kind: 'enable-project-bgp'; name: string }
+    | ({ kind: 'enable-server-bgp' } & BgpSwitch)
+    | { kind: 'release-address'; address: Address }
+  )
+
+interface CherryPlan extends LoadBalancerPlan {
+  readonly changes: readonly CherryChange[]
+  readonly context?: PlanContext
+}
+
+/** What was observed, for carrying the plan out. */
+interface PlanContext {
+  service: ServiceProjection
+  tags: Record<string, string>
+  region: string | undefined
+  /** Known addresses: the user's, or the one that is kept. */
+  addresses: readonly string[] | undefined
+  wished: boolean
+  superseded: readonly Address[]
+  candidates: readonly Candidate[]
+  /** Nodes whose server could not be read, with why. */
+  unreadable: ReadonlyMap<NodeProjection, Error>
+  project: Project
+}
+
+/** A floating IP at the cloud, and BGP of project and servers; the announcement in the cluster is planned beside it. */
+export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBalancers {
+  const { client, servers, addresses, projects, settings, clusterUid } = options
+  const balancer = parsed(parseCherryLoadBalancer(settings.loadBalancer), 'CHERRY_LOAD_BALANCER')
+  const selector = parsed(parseSelector(settings.bgpNodeSelector ?? ''), 'CHERRY_BGP_NODE_SELECTOR')
+  const keys = addressAnnotations(balancer)
+
+  const takesPart = (node: NodeProjection) =>
+    node.providerId !== undefined &&
+    parseProviderId(node.providerId).kind === 'server' &&
+    matches(selector, node.labels)
+
+  /** The servers of the nodes. One that can't be read leaves the others as they are; one that is gone takes no part. */
+  async function candidatesOf(nodes: readonly NodeProjection[], call: Call) {
+    const unreadable = new Map<NodeProjection, Error>()
+    const read = async (fresh: boolean): Promise<Candidate[]> => {
+      unreadable.clear()
+      const listed = new Map((await servers.list(call, { fresh })).map((server) => [server.id, server]))
+      const found = await Promise.all(
+        nodes.filter(takesPart).map(async (node): Promise<Candidate[]> => {
+          const id = parseProviderId(node.providerId ?? '')
+          if (id.kind !== 'server') return []
+          try {
+            const known = listed.get(id.id)
+            const server = known && isComplete(known) ? known : await servers.byId(id.id, call, { fresh: true })
+            return server ? [{ node, server }] : []
+          } catch (error) {
+            if (kindOf(error) === 'aborted') throw error
+            unreadable.set(node, asError(error))
+            return []
+          }
+        }),
+      )
+      return found.flat()
+    }
+    const known = await read(false)
+    // An update of a server says its tags anew: they must not be older than need be.
+    const candidates = known.some(({ server }) => server.bgpEnabled !== true) ? await read(true) : known
+    return { candidates, unreadable }
+  }
+
+  function announcementOf(
+    context: PlanContext,
+    address: readonly string[],
+    localAsn: number,
+    failed: ReadonlySet<string> = new Set(),
+  ): { announcement: Announcement; notes: Note[] } {
+    const { service, wished, candidates, unreadable } = context
+    const judged = candidates
+      .filter(({ node }) => !failed.has(node.name))
+      .map((candidate) => speakerOf(candidate, localAsn))
+    const missing = [...unreadable.keys(), ...candidates.flatMap(({ node }) => (failed.has(node.name) ? [node] : []))]
+    const unknown = new Set(missing.flatMap((node) => [node.name, node.labels[HOSTNAME_LABEL] ?? node.name]))
+    return {
+      announcement: announce({
+        balancer,
+        templates: settings.annotations,
+        selector,
+        service,
+        serviceAnnotations: annotationsFor(service, keys, wished ? undefined : address[0]),
+        addresses: address,
+        speakers: judged.filter((one): one is Speaker => 'sourceIp' in one),
+        unknown,
+      }),
+      notes: judged.filter((one): one is Note => 'reason' in one),
+    }
+  }
+
+  /** The address of the Service, made, found or proven to live. */
+  async function addressFor({ changes, context }: Required<CherryPlan>, call: Call): Promise<string[]> {
+    if (context.addresses) {
+      const claim = changes.find((change) => change.kind === 'claim-address')
+      if (!claim) return [...context.addresses]
+      if (await client.addresses.tag(claim.address.id, claim.tags, call)) return [...context.addresses]
+      call.log.info({ address: claim.address.address }, 'a listed address is gone, another is reserved')
+    }
+    const { service, tags } = context
+    const region = context.region ?? noRegion(service)
+    try {
+      return [(await client.addresses.reserve(region, tags, call)).address]
+    } catch (error) {
+      const unanswered = error instanceof WindlassError && error.kind === 'transient' && error.status === undefined
+      if (!unanswered) throw error
+      // The answer is lost, the address may be there.
+      const uid = Object.entries(tags)
+      const made = (await addresses(call)).find((one) => uid.every(([key, value]) => one.tags[key] === value))
+      if (!made || made.id === changes.find((change) => change.kind === 'claim-address')?.address.id) throw error
+      return [made.address]
+    }
+  }
+
+  /** BGP of the project, and the ASN that its servers have. */
+  async function projectAsn({ changes, context }: Required<CherryPlan>, call: Call): Promise<number> {
+    const switching = changes.find((change) => change.kind === 'enable-project-bgp')
+    let project = context.project
+    if (switching) {
+      const answered = await client.project.enableBgp(switching.name, call)
+      await projects.forget()
+      project = answered?.localAsn ? answered : await projects.get(call, { fresh: true })
+    }
+    if (project.localAsn !== 0) return project.localAsn
+    throw transient('Cherry Servers has not given the project an ASN yet, so its nodes have no BGP sessions.', {
+      code: 'no_asn',
+    })
+  }
+
+  async function switchServers(changes: readonly CherryChange[], call: Call): Promise<Map<string, Error>> {
+    const failed = new Map<string, Error>()
+    const switches = changes.filter((change) => change.kind === 'enable-server-bgp')
+    await Promise.all(
+      switches.map(async ({ server, node, tags }) => {
+        try {
+          if (!(await client.servers.enableBgp(server, tags, call)))
+            throw transient(`Server ${server} of node ${node} is gone from Cherry Servers.`, { status: 404 })
+        } catch (error) {
+          if (kindOf(error) === 'aborted') throw error
+          failed.set(node, asError(error))
+        }
+      }),
+    )
+    if (switches.length > 0) await servers.forget()
+    return failed
+  }
+
+  /** Where a second address was made after all, the agreed one stays; the others go when nobody uses them any more. */
+  async function extras(context: PlanContext, address: string, call: Call): Promise<Address[]> {
+    const owner = { ...context.service, clusterUid: context.tags.cluster ?? '' }
+    const reservations = reservationsOf(owner, await addresses(call))
+    const { superseded } = decideReservation({
+      uid: context.service.uid,
+      reservations,
+      known: [address],
+      published: [address],
+      wished: false,
+    })
+    return superseded.filter((one) => one.address !== address)
+  }
+
+  return {
+    inCluster: true,
+    declines: isDeclined,
+
+    async plan(service, nodes, call): Promise<CherryPlan> {
+      const owner = { ...service, clusterUid: await clusterUid(call) }
+      const reservations = reservationsOf(owner, await addresses(call))
+      const wish = wishOf(
+        service,
+        keys,
+        reservations.map(({ address }) => address),
+      )
+      const region = regionOf(service, settings)
+      const published = service.ingress.flatMap(({ ip }) => (ip ? [ip] : []))
+      const { keep, claim, superseded, leftAlone } = decideReservation({
+        uid: service.uid,
+        reservations,
+        known: knownAddresses(service, keys, published),
+        published,
+        wished: wish !== undefined,
+      })
+      if (!wish && !keep && region === undefined) noRegion(service)
+      const [{ candidates, unreadable }, project] = await Promise.all([candidatesOf(nodes, call), projects.get(call)])
+      const tags = tagsOf(owner)
+      const context: PlanContext = {
+        service,
+        tags,
+        region,
+        addresses: wish?.addresses ?? (keep ? [keep.address] : undefined),
+        wished: wish !== undefined,
+        superseded,
+        candidates,
+        unreadable,
+        project,
+      }
+      const changes: CherryChange[] = []
+      if (!wish && !keep && region !== undefined)
+        changes.push({ kind: 'reserve-address', region, tags, summary: `reserve a floating IP in region ${region}` })
+      if (keep && claim)
+        changes.push({
+          kind: 'claim-address',
+          address: keep,
+          tags: { ...keep.tags, ...tags },
+          summary: `take floating IP ${keep.address}`,
+        })
+      if (!project.bgpEnabled)
+        changes.push({ kind: 'enable-project-bgp', name: project.name, summary: 'switch BGP on for the project' })
+      for (const one of bgpSwitches(candidates))
+        changes.push({ kind: 'enable-server-bgp', ...one, summary: `switch BGP on for the server of node ${one.node}` })
+      const preview = announcementOf(context, context.addresses ?? ['(the new floating IP)'], project.localAsn)
+      return { changes, notes: leftAlone.map(noteLeftAlone), announcement: preview.announcement, context }
+    },
+
+    async apply(plan, call): Promise<Applied> {
+      const { context } = plan as CherryPlan
+      if (!context) throw permanent('This plan was not made for Cherry Servers.')
+      const own: Required<CherryPlan> = {
+        announcement: withdraw(balancer, context.service, {}),
+        ...(plan as CherryPlan),
+        context,
+      }
+      // The address first: without one there is nothing to announce, and no reason to touch a server.
+      const address = await addressFor(own, call)
+      const localAsn = await projectAsn(own, call)
+      const failed = await switchServers(own.changes, call)
+      const { announcement, notes } = announcementOf(context, address, localAsn, new Set(failed.keys()))
+      const made = own.changes.some(({ kind }) => kind === 'reserve-address' || kind === 'claim-address')
+      const superseded = [
+        ...context.superseded,
+        ...(made && address[0] !== undefined ? await extras(context, address[0], call) : []),
+      ]
+      const releases = uniqueById(superseded).filter((one) => !address.includes(one.address))
+      const faults = [...[...context.unreadable.values()], ...failed.values()]
+      return {
+        ingress: address.map((ip) => ({ ip, ipMode: 'VIP' })),
+        notes: [...notes, ...releases.map(noteReleased)],
+        faults,
+        announcement,
+        ...(releases.length > 0 ? { superseded: { changes: releases.map(release), notes: [] } } : {}),
+      }
+    },
+
+    async planDeletion(service, call): Promise<CherryPlan> {
+      const owner = { ...service, clusterUid: await clusterUid(call) }
+      const reservations = reservationsToRelease(service.uid, reservationsOf(owner, await addresses(call)))
+      const known = { ...service, loadBalancerIp: undefined }
+      const written = reservations.map(({ address }) => address)
+      const note = readNote(service.annotations) ?? noteOf(known, keys, written)
+      const annotations = note
+        ? annotationsFor({ ...known, annotations: withNote(service.annotations, note) }, keys, undefined)
+        : {}
+      return {
+        changes: reservations.map(release),
+        notes: [],
+        announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
+      }
+    },
+
+    async applyDeletion(plan, call) {
+      for (const change of (plan as CherryPlan).changes) {
+        if (change.kind !== 'release-address') continue
+        const { id, target } = change.address
+        // An address that is assigned to a server can't be released.
+        if (target !== undefined) await client.addresses.unassign(id, call)
+        await client.addresses.release(id, call)
+      }
+      return { notes: [] }
+    },
+
+    targetsKey(_service, nodes) {
+      return JSON.stringify(
+        nodes
+          .filter(takesPart)
+          .map(({ name, providerId, labels }) => [name, providerId, labels[HOSTNAME_LABEL], labels[REGION_LABEL]])
+          .sort(),
+      )
+    },
+  }
+}
+
+function parsed<T>(result: { value: T } | { fault: string }, name: string): T {
+  if ('fault' in result) throw permanent(`${name} ${result.fault}`)
+  return result.value
+}
+
+/** A list may leave out what a single read has. */
+const isComplete = (server: Candidate['server']) =>
+  server.bgpEnabled !== undefined && server.tags !== undefined && server.routers !== undefined
+
+const asError = (error: unknown) => (error instanceof Error ? error : new Error(messageOf(error)))
+
+function noRegion({ namespace, name }: ServiceProjection): never {
+  throw permanent(
+    `Service ${namespace}/${name} has no floating IP yet, and no region says where to reserve one: set CHERRY_REGION_NAME, or the Service's annotation for the region.`,
+    { code: 'no_region' },
+  )
+}
+
+/** By what the Service is known already; the first is the one in use. */
+function knownAddresses(service: ServiceProjection, keys: AddressAnnotations, published: readonly string[]): string[] {
+  const { annotations, loadBalancerIp } = service
+  const note = readNote(annotations)
+  const said = [note?.address, ...keys.read.map((key) => annotations[key]), loadBalancerIp]
+  return [...published, ...said.filter((one) => one !== undefined)]
+}
+
+const release = (address: Address): CherryChange => ({
+  kind: 'release-address',
+  address,
+  summary: `release floating IP ${address.address}`,
+})
+
+const uniqueById = (addresses: readonly Address[]) => [...new Map(addresses.map((one) => [one.id, one])).values()]
+
+const noteReleased = ({ address }: Address): Note => ({
+  type: 'Normal',
+  reason: 'FloatingIPReleased',
+  message: `Floating IP ${address} has this Service's tags and is of no more use to it, so it is released`,
+})
+
+const noteLeftAlone = ({ address }: Address): Note => ({
+  type: 'Warning',
+  reason: 'FloatingIPUnused',
+  message: `Floating IP ${address} was reserved for this Service, which now names another address. It is kept until the Service goes; release it at Cherry Servers if you don't need it`,
+})
+
+/** An annotation that holds what is reserved for the Service was written by us or by the replaced controller. */
+function noteOf(service: ServiceIdentity, keys: AddressAnnotations, reserved: readonly string[]) {
+  const address = keys.read.map((key) => service.annotations[key]).find((one) => one && reserved.includes(one))
+  return address === undefined ? undefined : { uid: service.uid, address }
+}
+
+const withNote = (
+  annotations: Readonly<Record<string, string>>,
+  { uid, address }: { uid: string; address: string },
+) => ({
+  ...annotations,
+  [ADDRESS_NOTE]: `${uid} ${address}`,
+})
+
+const onlyPresent = (wanted: Record<string, string | null>, present: Readonly<Record<string, string>>) =>
+  Object.fromEntries(Object.entries(wanted).filter(([key]) => present[key] !== undefined))

@@ -1,0 +1,86 @@
+import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
+
+/** An answer that is JSON, but not what the API documents. Its message has no names or values of the account. */
+export class MalformedAnswer extends Error {}
+
+/** Tolerant where the API is known to vary: empty objects come as `[]` or null, ids as text. Never where it would have to guess. */
+export function parseServer(json: unknown): Server {
+  const server = fields(json, 'a server')
+  const region = optionalFields(server.region)
+  const bgp = optionalFields(server.bgp)
+  const routers = optionalFields(region?.bgp)
+  const asn = number(routers?.asn)
+  return {
+    id: requiredNumber(server.id, 'a server') as ServerId,
+    hostname: text(server.hostname),
+    state: text(server.state),
+    plan: text(optionalFields(server.plan)?.slug),
+    region: text(region?.slug),
+    addresses: list(server.ip_addresses).flatMap((one) => {
+      const entry = optionalFields(one)
+      const address = text(entry?.address)
+      return address === '' ? [] : [{ address, type: text(entry?.type) }]
+    }),
+    ...(typeof bgp?.enabled === 'boolean' ? { bgpEnabled: bgp.enabled } : {}),
+    ...(server.tags === undefined ? {} : { tags: tags(server.tags) }),
+    ...(Array.isArray(routers?.hosts) && asn !== undefined
+      ? { routers: { hosts: list(routers.hosts).map(text).filter(Boolean), asn } }
+      : {}),
+  }
+}
+
+export function parseAddress(json: unknown): Address {
+  const entry = fields(json, 'an address')
+  const id = typeof entry.id === 'number' ? String(entry.id) : text(entry.id)
+  if (id === '') throw new MalformedAnswer('an address without id')
+  const target = number(optionalFields(entry.targeted_to)?.id)
+  return {
+    id: id as AddressId,
+    address: (text(entry.address) || text(entry.cidr)).replace(/\/\d+$/, ''),
+    type: text(entry.type),
+    tags: tags(entry.tags),
+    ...(target ? { target: target as ServerId } : {}),
+  }
+}
+
+export function parseProject(json: unknown): Project {
+  const project = fields(json, 'a project')
+  const bgp = optionalFields(project.bgp)
+  return { name: text(project.name), bgpEnabled: bgp?.enabled === true, localAsn: number(bgp?.local_asn) ?? 0 }
+}
+
+export function parseList<T extends { id: string | number }>(json: unknown, parse: (json: unknown) => T): T[] {
+  if (!Array.isArray(json)) throw new MalformedAnswer('no list')
+  return json.map(parse)
+}
+
+type Fields = Record<string, unknown>
+
+function optionalFields(json: unknown): Fields | undefined {
+  return typeof json === 'object' && json !== null && !Array.isArray(json) ? (json as Fields) : undefined
+}
+
+function fields(json: unknown, what: string): Fields {
+  const found = optionalFields(json)
+  if (!found) throw new MalformedAnswer(`something where ${what} belongs`)
+  return found
+}
+
+function number(value: unknown): number | undefined {
+  const parsed = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+  return typeof parsed === 'number' && Number.isSafeInteger(parsed) ? parsed : undefined
+}
+
+function requiredNumber(value: unknown, what: string): number {
+  const parsed = number(value)
+  if (parsed === undefined) throw new MalformedAnswer(`${what} without id`)
+  return parsed
+}
+
+const text = (value: unknown) => (typeof value === 'string' ? value : '')
+const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
+
+function tags(value: unknown): Record<string, string> {
+  const entries = Object.entries(optionalFields(value) ?? {})
+  return Object.fromEntries(entries.map(([key, tag]) => [key, typeof tag === 'string' ? tag : String(tag ?? '')]))
+}

@@ -1,0 +1,36 @@
+import type { Redis } from 'ioredis'
+import type { Call } from '../../call.ts'
+import { createSharedRead } from '../shared-read.ts'
+import type { CherryClient } from './client.ts'
+import type { Server, ServerId } from './model.ts'
+
+/** The servers of the project, by as few requests as can be. */
+export interface Servers {
+  /** Undefined when the API says that there is no such server, in this project or another. */
+  byId(id: ServerId, call: Call, options?: { fresh?: boolean }): Promise<Server | undefined>
+  list(call: Call, options?: { fresh?: boolean }): Promise<readonly Server[]>
+  /** A write has made what is known wrong. */
+  forget(): Promise<void>
+}
+
+const MAX_AGE_MS = 5000
+
+export function createServers(options: { client: CherryClient; redis?: Redis; prefix: string }): Servers {
+  const { client, redis, prefix } = options
+  const shared = createSharedRead<Server[]>({
+    ...(redis ? { redis } : {}),
+    key: () => `${prefix}:cherry:v1:servers:${client.account()}`,
+    maxAgeMs: MAX_AGE_MS,
+    fetch: client.servers.list,
+  })
+  return {
+    async byId(id, call, { fresh } = {}) {
+      if (fresh) return client.servers.get(id, call)
+      const listed = (await shared.get(call)).find((server) => server.id === id)
+      // A list may lag behind, and a server may be in another project: absence is asked for by id.
+      return listed ?? client.servers.get(id, call)
+    },
+    list: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)),
+    forget: shared.forget,
+  }
+}
