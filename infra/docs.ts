@@ -1,12 +1,14 @@
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defaultOf } from '../src/cli/help.ts'
+import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
 import { COMMANDS, fileEnvOf, type Setting } from '../src/config/setting.ts'
 import { SECTIONS, type Section } from '../src/config/table.ts'
 
 /** Pages that are made of tables in the code, by path in the repository. `node infra/docs.ts` writes them. */
 export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/settings.md': settingsPage,
+  'docs/load-balancer-annotations.md': annotationsPage,
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { closeSync, openSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Case } from './case.ts'
@@ -93,6 +94,7 @@ function envOf({ definition, env }: ControllerOptions): Record<string, string> {
   const all: Record<string, string> = {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '/root',
+    NODE_COMPILE_CACHE: join(tmpdir(), 'windlass-compile-cache'),
     LANG: 'C.UTF-8',
     ...env,
   }
