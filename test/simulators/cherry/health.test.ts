@@ -33,7 +33,7 @@ t.test('control plane nodes', async (t) => {
     new Promise((resolve) => {
       const { apiserver_port: port } = control.state().settings
       const url = `https://${address}:${port}${path}`
-      const trust = { ca: simulator.ca, servername: 'localhost', checkServerIdentity: () => undefined }
+      const trust = { ca: simulator.ca, servername: 'localhost' }
       const request = get(url, { ...trust, agent: agent ?? false, ...(options as object) }, (response) => {
         response.resume()
         response.on('end', () => resolve(response.statusCode))
