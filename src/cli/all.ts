@@ -20,7 +20,12 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
     const worker = await startWorkerRole(settings, log.child({ role: 'worker' }), metrics)
     started.unshift(worker)
     const { listen } = settings.server
-    const server = await startServerRole(settings, { listen, notice: false }, log.child({ role: 'server' }), metrics)
+    const server = await startServerRole(
+      settings,
+      { listen, notice: false, problems: worker.problems },
+      log.child({ role: 'server' }),
+      metrics,
+    )
     started.unshift(server)
     const serverUrl = `http://${urlHost(server.host)}:${server.port}`
     for (const cluster of settings.clusters) {

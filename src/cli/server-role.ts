@@ -24,20 +24,24 @@ export interface ServerRoleOptions {
   listen: { host: string; port: number }
   /** False where the only client is in this process, and hears of the end first. */
   notice?: boolean
+  /** Of what runs beside it in this process. */
+  problems?(): readonly string[]
 }
 
 export async function startServerRole(
   settings: Settings,
-  { listen, notice = true }: ServerRoleOptions,
+  { listen, notice = true, problems }: ServerRoleOptions,
   log: Logger,
   metrics: Metrics,
 ): Promise<ServerRole> {
   const { prefix } = settings.redis
-  const redis = producerConnection(settings.redis, 'server')
-  const queues = openClusterQueues(redis, prefix)
+  const redis = producerConnection(settings.redis, 'server-state', { gather: true })
+  const queueRedis = producerConnection(settings.redis, 'server-queue')
+  const queues = openClusterQueues(queueRedis, prefix)
   const close = async () => {
     await queues.close()
     redis.disconnect()
+    queueRedis.disconnect()
   }
   try {
     await redisAtStart(redis, log)
@@ -58,6 +62,7 @@ export async function startServerRole(
         log,
         bodyLimitBytes,
         metricsToken,
+        problems,
         dashboard: dashboard && { ...dashboard, queues: ids.map((id) => queues.of(id).queue) },
       },
       listen,

@@ -26,6 +26,8 @@ export interface ServerDeps {
   metricsToken?: string
   /** Not served if absent. */
   dashboard?: { user: string; password: string; queues: readonly Queue[] }
+  /** What else in this process makes it unready, in sentences. */
+  problems?(): readonly string[]
   /** Unix time in milliseconds. */
   now?: () => number
 }

@@ -36,13 +36,15 @@ export interface World {
   kubeconfigFor(role: Role): string
   /** Environment that the roles share. */
   readonly env: Record<string, string>
-  /** Starts `windlass <command>`; `env` adds to the common one. */
-  start(command: string, options?: { args?: string[]; env?: Record<string, string> }): WindlassProcess
+  /** Starts `windlass <command>`; `env` adds to the common one, undefined takes away. */
+  start(command: string, options?: { args?: string[]; env?: Record<string, string | undefined> }): WindlassProcess
   addNode(name: string, extra?: Partial<NodeSpec>): Promise<void>
   addService(name: string, spec?: ServiceSpec): Promise<KubeService>
   /** The cloud account as it is. */
   account(): Promise<Account>
   nodes(): Promise<KubeNode[]>
+  /** Whether a node lacks a label. One small answer, so that asking often does not disturb what is measured. */
+  anyNodeWithout(label: string): Promise<boolean>
   services(): Promise<KubeService[]>
   events(): Promise<KubeEvent[]>
   stop(): Promise<void>
@@ -149,6 +151,11 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
       return { servers, load_balancers }
     },
     nodes: async () => (await api.list(NODES, {}, call)).items,
+    async anyNodeWithout(label) {
+      const query = { labelSelector: `!${label}`, limit: '1' }
+      const answer = await connection.request({ method: 'GET', path: '/api/v1/nodes', query, timeoutMs: 15_000 })
+      return (JSON.parse(answer.body.toString()) as { items: unknown[] }).items.length > 0
+    },
     services: async () =>
       (await api.list(SERVICES, {}, call)).items.filter((one) => one.metadata.name !== 'kubernetes'),
     events: async () => (await api.list(EVENTS, {}, call)).items,
@@ -196,7 +203,12 @@ export interface WindlassProcess {
   end(): Promise<void>
 }
 
-function startProcess(command: string, args: string[], env: Record<string, string>, dir: string): WindlassProcess {
+function startProcess(
+  command: string,
+  args: string[],
+  env: Record<string, string | undefined>,
+  dir: string,
+): WindlassProcess {
   const file = join(dir, `${command}-${Math.random().toString(36).slice(2, 8)}.log`)
   const sink = openSync(file, 'a')
   const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), command, ...args], {

@@ -37,7 +37,10 @@ export async function healthRoutes(
       },
     },
     async (_request, reply) => {
-      const problems = draining.since === undefined ? await redisProblems() : ['The server is shutting down']
+      const problems =
+        draining.since === undefined
+          ? [...(await redisProblems()), ...(deps.problems?.() ?? [])]
+          : ['The server is shutting down']
       return reply.code(problems.length === 0 ? 200 : 503).send({ ready: problems.length === 0, problems })
     },
   )
