@@ -3,6 +3,7 @@ import type { Call } from '../call.ts'
 import type { CloudProvider } from '../cloud/provider.ts'
 import type { ClusterSettings } from '../config/types.ts'
 import type { Cluster } from '../controllers/cluster.ts'
+import type { ApiServerTrust } from '../controllers/control-plane-ip/health.ts'
 import { clusterState } from '../controllers/state.ts'
 import { transient } from '../errors.ts'
 import { createKubernetesApi, type KubernetesApi } from '../kubernetes/api.ts'
@@ -17,6 +18,8 @@ import { VERSION } from '../version.ts'
 import { countCloudRequests } from './cloud-metrics.ts'
 
 export interface OpenCluster extends Cluster {
+  /** Whom to believe to be the API server, for those who ask for its health without our credentials. */
+  trust(): ApiServerTrust
   close(): Promise<void>
 }
 
@@ -54,6 +57,7 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     enqueuer: parts.enqueuer,
     resyncPeriodMs: parts.resyncPeriodMs,
     nowMs,
+    trust: () => connection.trust,
     async close() {
       await recorder.flush(2000)
       recorder.close()

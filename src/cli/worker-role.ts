@@ -1,4 +1,6 @@
 import type { Settings } from '../config/types.ts'
+import { startControlPlaneIp } from '../controllers/control-plane-ip/controller.ts'
+import { createHealth } from '../controllers/control-plane-ip/health.ts'
 import type { Reconcile } from '../controllers/reconcile.ts'
 import { controllersOf, STANDING_WORK } from '../controllers/registry.ts'
 import { throttled } from '../errors.ts'
@@ -37,8 +39,9 @@ const DEAF_MS = 120_000
  * with several the bad one waits (readiness red) while the others go on.
  */
 export async function startWorkerRole(settings: Settings, log: Logger, metrics: Metrics): Promise<WorkerRole> {
-  const redis = producerConnection(settings.redis, 'worker-state')
-  const queues = openClusterQueues(redis, settings.redis.prefix)
+  const redis = producerConnection(settings.redis, 'worker-state', { gather: true })
+  const queueRedis = producerConnection(settings.redis, 'worker-queue')
+  const queues = openClusterQueues(queueRedis, settings.redis.prefix)
   const clusters: Served[] = []
   const close = async () => {
     for (const { contact, guard } of clusters) {
@@ -48,6 +51,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     await Promise.allSettled(clusters.map(({ cluster }) => cluster.close()))
     await queues.close()
     redis.disconnect()
+    queueRedis.disconnect()
   }
   try {
     await redisAtStart(redis, log)
@@ -109,10 +113,35 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     onRun: (ended) => countRun(metrics, ended),
   })
 
+  // A loop that lasts, for clusters of which an address is kept on the control plane.
+  const residents = settings.worker.untilIdle
+    ? []
+    : clusters.flatMap(({ cluster, guard }) =>
+        cluster.clouds.flatMap(({ controlPlaneAddress: address }) =>
+          address
+            ? [
+                startControlPlaneIp({
+                  cluster,
+                  address,
+                  redis,
+                  prefix: settings.redis.prefix,
+                  log: log.child({ cluster: cluster.id }),
+                  health: createHealth(() => cluster.trust()),
+                  problem: () => guard?.problem,
+                }),
+              ]
+            : [],
+        ),
+      )
+
   let stopping: Promise<void> | undefined
+  const stop = async () => {
+    await Promise.all([host.stop(), ...residents.map((resident) => resident.stop())])
+    await close()
+  }
   return {
     ended: settings.worker.untilIdle ? host.idle : undefined,
-    stop: () => (stopping ??= host.stop().then(close)),
+    stop: () => (stopping ??= stop()),
     isAlive: () => Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
       ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),

@@ -190,8 +190,11 @@ export interface ControlPlaneAddress {
   readonly port: number
   /** Health is asked at the machine's own address, where the API server answers at the other also on machines that do not have it. */
   readonly checkMachine: boolean
-  /** `holder` is the provider id of the machine that has it now. Undefined when there is none; `searched` of it says what was looked for. */
-  find(call: Call): Promise<{ address?: { id: string; ip: string; holder?: string }; searched: string }>
+  /**
+   * `holder` is the machine that has it now, by its provider id in every form that a node may have. No address when there is none;
+   * `searched` says what was looked for.
+   */
+  find(call: Call): Promise<{ address?: { id: string; ip: string; holder?: readonly string[] }; searched: string }>
   /** Moves it in one step, wherever it is. */
   assign(id: string, providerId: string, call: Call): Promise<void>
 }

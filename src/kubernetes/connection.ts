@@ -68,6 +68,14 @@ export class KubernetesConnection {
     return this.#access.server
   }
 
+  /** Whom to believe to be this API server, without any of our credentials. */
+  get trust(): { host: string } & Pick<HttpClientOptions, 'ca' | 'insecureSkipVerify'> {
+    const { server, tls } = this.#access
+    const host = tls.servername ?? new URL(server).hostname.replace(/^\[|\]$/g, '')
+    const { ca, insecureSkipVerify } = tls
+    return { host, ...(ca ? { ca } : {}), ...(insecureSkipVerify ? { insecureSkipVerify } : {}) }
+  }
+
   async request(request: KubernetesRequest): Promise<HttpResponse> {
     const generation = this.#generation
     const answer = await this.#send(request, (client, sent) => client.request(sent))

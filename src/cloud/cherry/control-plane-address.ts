@@ -29,7 +29,10 @@ export function createControlPlaneAddress(options: ControlPlaneAddressOptions): 
       const found = (await addresses(call)).find(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
       if (!found) return { searched }
       const { id, address: ip, target } = found
-      return { searched, address: { id, ip, ...(target === undefined ? {} : { holder: providerIdOf(target) }) } }
+      return {
+        searched,
+        address: { id, ip, ...(target === undefined ? {} : { holder: [providerIdOf(target), String(target)] }) },
+      }
     },
     async assign(id, providerId, call) {
       const parsed = parseProviderId(providerId)

@@ -7,8 +7,8 @@ export interface ForeignWrite {
   atMs: number
 }
 
-/** The field manager of a program that says nothing else is the name of its binary. */
-const CLOUD_CONTROLLER = /^(.+-)?cloud-controller-manager$|^cloud-provider-/
+/** The field manager of a program that says nothing else is the name of its binary. `cloud-provider-cherry-auto` is written under by us too. */
+const CLOUD_CONTROLLER = /^(.+-)?cloud-controller-manager$|^cloud-provider-(?!cherry-auto$)/
 
 /** The newest write that another cloud controller manager made to an object, as the API server noted it. */
 export function newestForeignWrite({

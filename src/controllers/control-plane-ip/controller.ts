@@ -1,0 +1,205 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import type { Redis } from 'ioredis'
+import type { Call } from '../../call.ts'
+import type { ControlPlaneAddress } from '../../cloud/provider.ts'
+import { kindOf, messageOf, throttled } from '../../errors.ts'
+import type { Logger } from '../../telemetry/log.ts'
+import { type Cluster, COMPONENT, nodeObject } from '../cluster.ts'
+import { type ControlPlaneReading, createControlPlane } from './control-plane.ts'
+import { type ControlPlaneNode, decide, hostAddress, machineAddresses } from './decide.ts'
+import { syncExternalService } from './external-service.ts'
+import type { Health } from './health.ts'
+import { createLease } from './lease.ts'
+
+export interface ControlPlaneIpOptions {
+  cluster: Cluster
+  address: ControlPlaneAddress
+  redis: Redis
+  /** Before every key in Redis, without trailing colon. */
+  prefix: string
+  log: Logger
+  health: Health
+  /** Why nothing may be written now; undefined when it may. */
+  problem?(): string | undefined
+  /** Times of the tests are shorter. */
+  timings?: Partial<ControlPlaneIpTimings>
+}
+
+export interface ControlPlaneIpTimings {
+  periodMs: number
+  leaseMs: number
+  probeTimeoutMs: number
+  /** Between two probes of the holder while it does not answer. */
+  probeGapMs: number
+  /** The address fails, but the machine that has it answers: something between us may be broken, so it waits this long. */
+  doubtMs: number
+  /** And after a move on such doubt, this long for the next one. */
+  restMs: number
+}
+
+export interface ControlPlaneIp {
+  stop(): Promise<void>
+}
+
+const TIMINGS: ControlPlaneIpTimings = {
+  periodMs: 10_000,
+  leaseMs: 15_000,
+  probeTimeoutMs: 3000,
+  probeGapMs: 500,
+  doubtMs: 60_000,
+  restMs: 600_000,
+}
+/** The holder has failed when it fails so often in a row. */
+const PROBES = 3
+
+/**
+ * Keeps the control plane's floating address on a machine whose API server answers, by a loop of its own: it must work while Kubernetes
+ * does not, and the queue of the cluster may wait for just that. One process at a time does it, by a lease in Redis.
+ */
+export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlaneIp {
+  const { cluster, address, redis, prefix, health, problem = () => undefined } = options
+  const log = options.log.child({ controller: 'control-plane-ip' })
+  const timings = { ...TIMINGS, ...options.timings }
+  const key = (what: string) => `{${prefix}}:v1:control-plane-ip:${cluster.id}:${what}`
+  const lease = createLease(redis, key('lease'), timings.leaseMs)
+  const read = createControlPlane(cluster.kubernetes, redis, key('known'))
+  const stopped = new AbortController()
+  const { signal } = stopped
+  let failingSinceMs: number | undefined
+  let doubtfulMoveMs = Number.NEGATIVE_INFINITY
+  let said = ''
+
+  const call: Call = {
+    signal,
+    urgency: 'user',
+    log,
+    async beforeWrite(what) {
+      const why = problem()
+      if (why !== undefined) throw throttled(`${what}: not done. ${why}`, Date.now() + timings.periodMs)
+      await lease.check(what)
+    },
+  }
+
+  const probe = (at: string, port: number) => health({ address: at, port, timeoutMs: timings.probeTimeoutMs, signal })
+
+  async function answers(at: string, port: number): Promise<boolean> {
+    for (let tried = 1; ; tried++) {
+      if (await probe(at, port)) return true
+      if (tried === PROBES || signal.aborted) return false
+      await delay(timings.probeGapMs, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  const machineAnswers = async (node: ControlPlaneNode, port: number, ip: string) =>
+    (await Promise.all(machineAddresses(node, ip).map((at) => probe(at, port)))).some(Boolean)
+
+  async function keep(
+    ip: string,
+    id: string,
+    holder: readonly string[] | undefined,
+    { controlPlane }: ControlPlaneReading,
+  ) {
+    const { nodes, port } = controlPlane
+    if (port === undefined) return
+    const verdict = decide({ nodes, holder, known: new Set(controlPlane.known) })
+    const why = verdict.kind === 'move' ? verdict.why : await failureOf(verdict.node, ip, port)
+    if (why === undefined) return
+    const target = await firstThatAnswers(verdict.candidates, port, ip)
+    if (!target) {
+      tell('warn', `no other API server of the control plane answers, so its address stays (${why})`)
+      return
+    }
+    await move(id, ip, target, why)
+  }
+
+  /** Why the machine should lose the address; undefined when it should not. */
+  async function failureOf(node: ControlPlaneNode | undefined, ip: string, port: number): Promise<string | undefined> {
+    const host = node && address.checkMachine ? hostAddress(node, ip) : undefined
+    const [at, atPort] = host === undefined ? [ip, address.port || port] : [host, port]
+    if (await answers(at, atPort)) {
+      failingSinceMs = undefined
+      return undefined
+    }
+    const now = performance.now()
+    failingSinceMs ??= now
+    const why = `its API server does not answer at ${at}`
+    if (!node || !(await machineAnswers(node, port, ip))) return why
+    if (now - failingSinceMs < timings.doubtMs || now - doubtfulMoveMs < timings.restMs) {
+      tell('warn', `${why}, but machine ${node.name} does; perhaps the way from here is broken`)
+      return undefined
+    }
+    doubtfulMoveMs = now
+    return why
+  }
+
+  async function firstThatAnswers(candidates: readonly ControlPlaneNode[], port: number, ip: string) {
+    const answered = await Promise.all(candidates.map((node) => machineAnswers(node, port, ip)))
+    return candidates.find((_, i) => answered[i])
+  }
+
+  async function move(id: string, ip: string, target: ControlPlaneNode, why: string): Promise<void> {
+    if (target.providerId === undefined) return
+    await address.assign(id, target.providerId, call)
+    failingSinceMs = undefined
+    log.warn({ node: target.name, address: ip, why }, "moved the control plane's address")
+    cluster.recorder.record({
+      object: nodeObject(target),
+      type: 'Normal',
+      reason: 'ControlPlaneAddressAssigned',
+      message: `Node ${target.name} has the control plane's address ${ip} now: ${why}`,
+      component: COMPONENT.windlass,
+    })
+  }
+
+  /** What lasts is said once. */
+  function tell(level: 'warn' | 'info', what: string): void {
+    if (said !== what) log[level](what)
+    said = what
+  }
+
+  async function look(): Promise<void> {
+    const [reading, found] = await Promise.all([read(call), address.find(call)])
+    if (!found.address) {
+      tell('warn', `no address for the control plane: there is no ${found.searched}`)
+      return
+    }
+    const { id, ip, holder } = found.address
+    const { slices, controlPlane } = reading
+    const outcomes = await Promise.allSettled([
+      keep(ip, id, holder, reading),
+      slices && controlPlane.port !== undefined
+        ? syncExternalService(
+            cluster.kubernetes,
+            { ip, port: address.port || controlPlane.port, targetPort: controlPlane.port, slices },
+            call,
+          )
+        : undefined,
+    ])
+    for (const outcome of outcomes) if (outcome.status === 'rejected') report(outcome.reason)
+  }
+
+  function report(error: unknown): void {
+    if (signal.aborted || kindOf(error) === 'aborted') return
+    tell('warn', `the control plane's address could not be looked after: ${messageOf(error)}`)
+  }
+
+  async function run(): Promise<void> {
+    while (!signal.aborted) {
+      if (await lease.hold()) await look().catch(report)
+      await delay(timings.periodMs, undefined, { signal }).catch(() => {})
+    }
+  }
+
+  // A look may take longer than the lease.
+  const renewal = setInterval(() => void lease.hold(), timings.leaseMs / 3)
+  renewal.unref()
+  const running = run()
+  return {
+    async stop() {
+      stopped.abort()
+      clearInterval(renewal)
+      await running
+      await lease.release()
+    },
+  }
+}
