@@ -45,12 +45,20 @@ export class HealthEndpoints {
     const moved = apiserver_port !== undefined && this.port !== apiserver_port
     await Promise.all([...this.#bound.keys()].filter((x) => moved || !wanted.has(x)).map((x) => this.#unbind(x)))
     if (moved) this.port = apiserver_port
-    for (const address of wanted) if (!this.#bound.has(address)) await this.#bind(address)
+    for (let tries = 1; ; tries++) {
+      try {
+        for (const address of wanted) if (!this.#bound.has(address)) await this.#bind(address)
+        return
+      } catch (error) {
+        if (apiserver_port !== undefined || tries === 5) throw error
+        // The port that was free on one address is not on another.
+        await this.#unbindAll()
+      }
+    }
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#bound.keys()].map((address) => this.#unbind(address)))
-    this.port = undefined
+    await this.#unbindAll()
     this.probes.length = 0
   }
 
@@ -107,6 +115,11 @@ export class HealthEndpoints {
     })
     this.port = (server.address() as AddressInfo).port
     this.#bound.set(address, server)
+  }
+
+  async #unbindAll(): Promise<void> {
+    await Promise.all([...this.#bound.keys()].map((address) => this.#unbind(address)))
+    this.port = undefined
   }
 
   async #unbind(address: string): Promise<void> {
