@@ -80,6 +80,8 @@ function readOnlyApi(api: KubernetesApi): KubernetesApi {
     list: (resource, options, call) => api.list(resource, options, call),
     create: refuse('create'),
     patch: refuse('patch'),
+    patchMetadata: refuse('patch'),
+    patchMetadata: refuse('patch'),
     delete: refuse('delete'),
   }
 }

@@ -33,6 +33,7 @@ export function watchedApi(api: KubernetesApi, onObject: (metadata: ObjectMeta) 
     },
     create: (resource, object, call, options) => api.create(resource, object, call, options),
     patch: (resource, name, patch, call, options) => api.patch(resource, name, patch, call, options),
+    patchMetadata: (resource, name, patch, call, options) => api.patchMetadata(resource, name, patch, call, options),
     delete: (resource, name, call, options) => api.delete(resource, name, call, options),
   }
 }
