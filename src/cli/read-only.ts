@@ -81,7 +81,6 @@ function readOnlyApi(api: KubernetesApi): KubernetesApi {
     create: refuse('create'),
     patch: refuse('patch'),
     patchMetadata: refuse('patch'),
-    patchMetadata: refuse('patch'),
     delete: refuse('delete'),
   }
 }

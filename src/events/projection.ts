@@ -111,18 +111,65 @@ export function projectService(service: KubeService): ServiceProjection {
   }
 }
 
-/** Equal for two versions of an object that a cloud controller can't tell apart: the version itself is left out. */
+/**
+ * Equal for two versions of an object that a cloud controller can't tell apart: the version itself is left out. Of values in a fixed order, so
+ * that it does not depend on how an object was put together.
+ */
 export function fingerprint(projection: NodeProjection | ServiceProjection): string {
-  const { resourceVersion: _, ...seen } = projection
-  return createHash('sha256').update(stableJson(seen)).digest('base64url')
+  const seen = 'type' in projection ? valuesOfService(projection) : valuesOfNode(projection)
+  return createHash('sha256').update(JSON.stringify(seen)).digest('base64url')
 }
 
-function stableJson(value: unknown): string {
-  return JSON.stringify(value, (_key, part: unknown) =>
-    part && typeof part === 'object' && !Array.isArray(part)
-      ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0)))
-      : part,
-  )
+function valuesOfNode(node: NodeProjection): unknown[] {
+  return [
+    'Node',
+    node.name,
+    node.uid,
+    node.creationTimestamp,
+    node.deleting,
+    sorted(node.labels),
+    node.providedNodeIp,
+    node.providerId,
+    node.podCidrs,
+    node.taints.map(({ key, value, effect }) => [key, value, effect]),
+    node.addresses.map(({ type, address }) => [type, address]),
+    node.ready,
+    node.networkUnavailable && [node.networkUnavailable.status, node.networkUnavailable.reason],
+  ]
+}
+
+function valuesOfService(service: ServiceProjection): unknown[] {
+  return [
+    'Service',
+    service.namespace,
+    service.name,
+    service.uid,
+    service.creationTimestamp,
+    service.deleting,
+    sorted(service.annotations),
+    service.finalizers,
+    service.type,
+    service.loadBalancerClass,
+    service.ports.map(({ name, protocol, port, nodePort, appProtocol }) => [
+      name,
+      protocol,
+      port,
+      nodePort,
+      appProtocol,
+    ]),
+    service.externalTrafficPolicy,
+    service.healthCheckNodePort,
+    service.sessionAffinity,
+    service.ipFamilies,
+    service.loadBalancerIp,
+    service.loadBalancerSourceRanges,
+    service.externalIps,
+    service.ingress.map(({ ip, hostname, ipMode }) => [ip, hostname, ipMode]),
+  ]
+}
+
+function sorted(map: Record<string, string>): [string, string][] {
+  return Object.entries(map).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
 }
 
 function optional<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {

@@ -3,9 +3,11 @@ import { kindOf, messageOf, transient, WindlassError } from '../errors.ts'
 import type { HttpResponse } from '../http/client.ts'
 import { refusalError } from './answer.ts'
 import type { KubernetesConnection } from './connection.ts'
+import type { ObjectMeta } from './objects.ts'
 import { apiVersionOf, describe, type ObjectName, type Resource, resourcePath } from './resources.ts'
 
 const TIMEOUT_MS = 15_000
+const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json'
 const PAGE_SIZE = 500
 const LIST_RESTARTS = 3
 export const FIELD_MANAGER = 'windlass'
@@ -66,6 +68,14 @@ export interface KubernetesApi {
     call: Call,
     options?: WriteOptions,
   ): Promise<T | undefined>
+  /** As `patch`, but only the metadata come back: a real node lists dozens of container images, and who changes it needs none of them. */
+  patchMetadata(
+    resource: Resource<unknown>,
+    name: ObjectName,
+    patch: Patch,
+    call: Call,
+    options?: WriteOptions,
+  ): Promise<ObjectMeta | undefined>
   /** `absent` when it was gone already. A finalizer may keep a deleted object for a while. */
   delete(
     resource: Resource<unknown>,
@@ -118,6 +128,7 @@ interface Exchange {
   contentType?: string
   body?: unknown
   tested?: boolean
+  metadataOnly?: boolean
 }
 
 class HttpKubernetesApi implements KubernetesApi {
@@ -178,7 +189,18 @@ class HttpKubernetesApi implements KubernetesApi {
     return this.#read<T>(exchange, await this.#send(exchange, call))
   }
 
-  async patch<T>(resource: Resource<T>, name: ObjectName, patch: Patch, call: Call, options: WriteOptions = {}) {
+  patch<T>(resource: Resource<T>, name: ObjectName, patch: Patch, call: Call, options: WriteOptions = {}) {
+    return this.#patch<T>(resource, name, patch, call, options, false)
+  }
+
+  async #patch<T>(
+    resource: Resource<unknown>,
+    name: ObjectName,
+    patch: Patch,
+    call: Call,
+    options: WriteOptions,
+    metadataOnly: boolean,
+  ): Promise<T | undefined> {
     const { type, subresource } = patch
     const exchange: Exchange = {
       verb: 'patch',
@@ -186,6 +208,7 @@ class HttpKubernetesApi implements KubernetesApi {
       resource,
       ...pick(name),
       subresource,
+      metadataOnly,
       query: { ...writeQuery(options), ...(type === 'apply' ? { force: 'true' } : {}) },
       contentType: CONTENT_TYPES[type],
       body:
@@ -197,6 +220,17 @@ class HttpKubernetesApi implements KubernetesApi {
     await call.beforeWrite(`patch ${describe(resource, name)}${subresource ? ` ${subresource}` : ''}`)
     const answer = await this.#send(exchange, call)
     return answer.status === 404 && type !== 'apply' ? undefined : this.#read<T>(exchange, answer)
+  }
+
+  async patchMetadata(
+    resource: Resource<unknown>,
+    name: ObjectName,
+    patch: Patch,
+    call: Call,
+    options: WriteOptions = {},
+  ) {
+    const answer = await this.#patch<{ metadata: ObjectMeta }>(resource, name, patch, call, options, true)
+    return answer?.metadata
   }
 
   async delete(resource: Resource<unknown>, name: ObjectName, call: Call, options: DeleteOptions = {}) {
@@ -229,7 +263,10 @@ class HttpKubernetesApi implements KubernetesApi {
         method,
         path: resourcePath(resource, exchange),
         query,
-        headers: { accept: 'application/json', ...(contentType ? { 'content-type': contentType } : {}) },
+        headers: {
+          accept: exchange.metadataOnly ? METADATA_ONLY : 'application/json',
+          ...(contentType ? { 'content-type': contentType } : {}),
+        },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         timeoutMs: TIMEOUT_MS,
         signal: call.signal,

@@ -156,7 +156,6 @@ function define(redis: Redis) {
     // Generations are microseconds of Redis' clock, pushed on where it stands still or goes back: unique even after Redis lost the newest.
     raise: defineScript(
       redis,
-      'windlassRaise',
       `${NOW}
 local clock = tonumber(redis.call('GET', KEYS[3]) or '0')
 local generations = {}
@@ -179,7 +178,6 @@ return generations`,
     // job is its time in milliseconds times 4096.
     standing: defineScript(
       redis,
-      'windlassStanding',
       `${NOW}
 local bull = ARGV[1]
 local moves = {}
@@ -207,14 +205,12 @@ return moves`,
     ),
     overdue: defineScript(
       redis,
-      'windlassOverdue',
       `${NOW}
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - 60000)
 return redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now - tonumber(ARGV[1]), 'LIMIT', ARGV[2], ARGV[3])`,
     ),
     missing: defineScript(
       redis,
-      'windlassMissing',
       `local missing = {}
 for i = 2, #ARGV do
   local id = redis.call('GET', ARGV[1] .. 'de:' .. ARGV[i])
@@ -227,7 +223,6 @@ return missing`,
     // The lock is BullMQ's: a string at <job>:lock that holds the worker's token.
     claim: defineScript(
       redis,
-      'windlassClaim',
       `${NOW}
 local bull, key, id, token = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lock = bull .. id .. ':lock'
@@ -246,7 +241,6 @@ return { 'granted', redis.call('PTTL', lock), why }`,
     ),
     hold: defineScript(
       redis,
-      'windlassHold',
       `${NOW}
 if tonumber(ARGV[2]) > 0 then redis.call('ZADD', KEYS[2], now + tonumber(ARGV[2]), ARGV[1]) end
 if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 1 end
@@ -254,14 +248,12 @@ return 0`,
     ),
     fail: defineScript(
       redis,
-      'windlassFail',
       `local before = redis.call('HGET', KEYS[1], ARGV[1])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
 return before`,
     ),
     release: defineScript(
       redis,
-      'windlassRelease',
       `if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end
 local due = redis.call('ZSCORE', KEYS[3], ARGV[1]) and 1 or 0
 if ARGV[3] ~= '1' then return { due } end

@@ -8,14 +8,14 @@ export const PRODUCER_COMMAND_MS = 1500
 
 /**
  * A connection for those who must answer soon: it fails fast while Redis is away, and comes back by itself.
- * Nothing is queued in memory while there is no connection.
+ * Nothing is queued in memory while there is no connection. `gather` sends the commands of one turn of the event loop in one write; not for
+ * BullMQ, whose many scripts each such write would copy.
  */
-export function producerConnection(settings: RedisSettings, name = 'producer'): Redis {
+export function producerConnection(settings: RedisSettings, name = 'producer', { gather = false } = {}): Redis {
   return connect(settings, {
     connectionName: `windlass-${name}`,
     enableOfflineQueue: false,
-    // Commands of one turn of the event loop travel in one write: many runs at once would else cost a system call each.
-    enableAutoPipelining: true,
+    enableAutoPipelining: gather,
     maxRetriesPerRequest: 1,
     commandTimeout: PRODUCER_COMMAND_MS,
     socketTimeout: 3000,

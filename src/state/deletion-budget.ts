@@ -37,7 +37,6 @@ export function createDeletionBudget(redis: Redis, prefix: string): DeletionBudg
   ]
   const allow = defineScript(
     redis,
-    'windlassAllowDeletion',
     `local uid, limit, now = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
      redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now - ${WINDOW_MS})
      local used = redis.call('ZCARD', KEYS[1])

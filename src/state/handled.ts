@@ -34,7 +34,6 @@ export function createHandled(redis: Redis, prefix: string): Handled {
   const key = (cluster: string) => stateKey(prefix, cluster, 'handled')
   const check = defineScript(
     redis,
-    'windlassHandledCheck',
     `local answers = {}
      for i = 2, #ARGV, 2 do
        local stored = redis.call('HGET', KEYS[1], ARGV[i])
@@ -50,7 +49,6 @@ export function createHandled(redis: Redis, prefix: string): Handled {
   )
   const record = defineScript(
     redis,
-    'windlassHandledRecord',
     `local stored = redis.call('HGET', KEYS[1], ARGV[1]) or ' '
      if string.sub(stored, 1, string.find(stored, ' ', 1, true) - 1) ~= ARGV[2] then return 0 end
      redis.call('HSET', KEYS[1], ARGV[1], ARGV[2] .. ' ' .. ARGV[3])

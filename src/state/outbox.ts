@@ -32,7 +32,6 @@ export const OUTBOX_SEQUENCE = '#'
 export function createOutbox(redis: Redis, prefix: string): Outbox {
   const clear = defineScript(
     redis,
-    'windlassOutboxClear',
     `for i = 1, #ARGV, 2 do
        if redis.call('HGET', KEYS[1], ARGV[i]) == ARGV[i + 1] then redis.call('HDEL', KEYS[1], ARGV[i]) end
      end`,

@@ -1,15 +1,23 @@
+import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 
 export type Script = (keys: readonly string[], args: readonly (string | number)[]) => Promise<unknown>
 
-/** Makes a Lua script callable on a connection; it runs as one step in Redis. `name` must be unique among the scripts of a connection. */
-export function defineScript(redis: Redis, name: string, lua: string): Script {
-  redis.defineCommand(name, { lua })
-  const command = (
-    redis as unknown as Record<string, ((...args: (string | number)[]) => Promise<unknown>) | undefined>
-  )[name]
-  if (!command) throw new Error(`ioredis did not define ${name}`)
-  return (keys, args) => command.call(redis, keys.length, ...keys, ...args)
+/**
+ * Makes a Lua script callable on a connection; it runs as one step in Redis. Not by ioredis' `defineCommand`: each pipeline would carry a copy
+ * of every command that was defined, which costs more than the commands do.
+ */
+export function defineScript(redis: Redis, lua: string): Script {
+  const sha = createHash('sha1').update(lua).digest('hex')
+  return async (keys, args) => {
+    try {
+      return await redis.evalsha(sha, keys.length, ...keys, ...args)
+    } catch (error) {
+      // A Redis that restarted or was flushed has forgotten it.
+      if (!(error instanceof Error && error.message.startsWith('NOSCRIPT'))) throw error
+      return await redis.eval(lua, keys.length, ...keys, ...args)
+    }
+  }
 }
 
 /** The answer of one command of a pipeline, or its error. */

@@ -39,7 +39,6 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
   ]
   const seen = defineScript(
     redis,
-    'windlassSeen',
     `local now, credential = tonumber(ARGV[1]), ARGV[2]
      for i = 3, #ARGV do
        local id = ARGV[i]
@@ -58,7 +57,6 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
   )
   const notFound = defineScript(
     redis,
-    'windlassNotFound',
     `local now, first = tonumber(ARGV[2]), ARGV[2]
      local absence = redis.call('HGET', KEYS[3], ARGV[1])
      if absence then

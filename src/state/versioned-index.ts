@@ -177,10 +177,10 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
     key(cluster, 'snapshot:'),
     key(cluster, 'complete'),
   ]
-  const put = defineScript(redis, 'windlassIndexPut', PUT)
-  const remove = defineScript(redis, 'windlassIndexRemove', REMOVE)
-  const begin = defineScript(redis, 'windlassIndexBegin', BEGIN)
-  const end = defineScript(redis, 'windlassIndexEnd', END)
+  const put = defineScript(redis, PUT)
+  const remove = defineScript(redis, REMOVE)
+  const begin = defineScript(redis, BEGIN)
+  const end = defineScript(redis, END)
   return {
     async put(cluster, items) {
       if (items.length === 0) return []

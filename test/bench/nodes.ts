@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { isInitialised, type KubernetesFlavour, startWorld } from '../integration/world.ts'
 import { callsSince, cpuSecondsOf, LATENCY, memoryOf, runsOf } from './measure.ts'
 import { type Figures, megabytes, seconds } from './report.ts'
@@ -27,11 +28,8 @@ export async function benchNodes({
     await all.logged('the server listens')
     const ready = performance.now()
     const before = { ...gate }
-    let done = 0
-    while (done < count) {
-      done = (await world.nodes()).filter(isInitialised).length
-      if (done < count) await new Promise((resolve) => setTimeout(resolve, 100))
-    }
+    while (await world.anyNodeWithout('node.kubernetes.io/instance-type')) await delay(50)
+    while ((await world.nodes()).filter(isInitialised).length < count) await delay(20)
     const ended = performance.now()
     const pid = all.child.pid ?? 0
     const { peakBytes, nowBytes } = memoryOf(pid)

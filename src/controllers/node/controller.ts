@@ -1,14 +1,13 @@
 import type { Call } from '../../call.ts'
 import { transient, WindlassError } from '../../errors.ts'
-import { fingerprint, type NodeProjection, projectNode } from '../../events/projection.ts'
+import { fingerprint, type NodeProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
-import type { KubeNode } from '../../kubernetes/objects.ts'
 import { nodeAddresses, nodeInitialised, nodeLabels } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNode } from '../nodes.ts'
 import { findMachine, type MachineLookup } from './lookup.ts'
-import { isUninitialised, type NodeChange, planLabels, planNode } from './plan.ts'
+import { changedNode, isUninitialised, type NodeChange, planLabels, planNode } from './plan.ts'
 
 const CONFLICT_TRIES = 5
 
@@ -61,15 +60,11 @@ async function apply(
 ): Promise<NodeProjection | undefined> {
   let present = node
   for (const change of changes) {
-    const written: KubeNode | undefined = await cluster.kubernetes.patch(
-      NODES,
-      { name: node.name },
-      patchOf(change, present),
-      call,
-    )
+    const patch = patchOf(change, present)
+    const written = await cluster.kubernetes.patchMetadata(NODES, { name: node.name }, patch, call)
     if (!written) return undefined
-    present = projectNode(written)
-    call.log.info({ object: `Node/${node.name}`, change: change.kind, summary: change.summary }, 'changed a node')
+    present = changedNode(present, change, written)
+    call.log.debug({ object: `Node/${node.name}`, change: change.kind, summary: change.summary }, 'changed a node')
   }
   if (changes.some(({ kind }) => kind === 'initialise'))
     cluster.recorder.record({

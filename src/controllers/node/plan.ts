@@ -1,6 +1,6 @@
 import type { Instance } from '../../cloud/provider.ts'
 import type { NodeProjection } from '../../events/projection.ts'
-import type { NodeAddress, Taint } from '../../kubernetes/objects.ts'
+import type { NodeAddress, ObjectMeta, Taint } from '../../kubernetes/objects.ts'
 import { desiredAddresses, sameAddresses } from './addresses.ts'
 import { initialLabels, keptLabels } from './labels.ts'
 
@@ -40,6 +40,23 @@ export function planNode(node: NodeProjection, instance: Instance): NodePlan {
     taints: node.taints.filter(({ key }) => key !== UNINITIALISED_TAINT),
   }
   return { changes: [initialise, ...planAddresses(node, wanted.addresses)] }
+}
+
+/** What a node is after a change that the API server took on just this version of it. */
+export function changedNode(
+  node: NodeProjection,
+  change: NodeChange,
+  { resourceVersion, labels = {} }: Pick<ObjectMeta, 'resourceVersion' | 'labels'>,
+): NodeProjection {
+  const after = { ...node, resourceVersion, labels }
+  switch (change.kind) {
+    case 'initialise':
+      return { ...after, providerId: change.providerId ?? node.providerId, taints: change.taints }
+    case 'set-labels':
+      return after
+    case 'set-addresses':
+      return { ...after, addresses: change.addresses }
+  }
 }
 
 /** Label upkeep of an initialised node: asks no cloud. */
