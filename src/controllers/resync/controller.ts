@@ -1,8 +1,9 @@
 import { projectService } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
-import { NODES, SERVICES } from '../../kubernetes/resources.ts'
+import { SERVICES } from '../../kubernetes/resources.ts'
 import type { Trigger } from '../../queue/types.ts'
 import type { Cluster } from '../cluster.ts'
+import { readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
 
@@ -12,7 +13,7 @@ import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
  */
 export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const services = (await cluster.kubernetes.list(SERVICES, {}, call)).items.map(projectService)
-  const nodes = (await cluster.kubernetes.list(NODES, {}, call)).items
+  const { nodes } = await readNodes(cluster, call)
   const wanted = services.filter((service) => wantsLoadBalancer(service) || needsCleanup(service))
   const known = await cluster.state.services.all()
   const uids = new Set(wanted.map(({ uid }) => uid))
@@ -24,7 +25,7 @@ export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest)
     ...[...known]
       .filter(([, { uid }]) => !uids.has(uid))
       .map(([name, { uid }]): Trigger => ({ kind: 'service', key: `Service/${name}`, uid, ...again })),
-    ...nodes.map(({ metadata }): Trigger => ({ kind: 'node', key: `Node/${metadata.name}`, ...again })),
+    ...nodes.map(({ name }): Trigger => ({ kind: 'node', key: `Node/${name}`, ...again })),
     { kind: 'route', key: 'Cluster/routes', ...again },
   ]
   await cluster.enqueuer.enqueue(cluster.id, triggers)
