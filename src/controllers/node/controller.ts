@@ -15,8 +15,8 @@ const CONFLICT_TRIES = 5
 export type NodeOutcome = { node: NodeProjection; lookup: Exclude<MachineLookup, { kind: 'foreign' }> } | undefined
 
 /**
- * Initialises a node, and keeps its labels and addresses true. `node` may be as old as its event: every write is bound to its
- * resourceVersion, and a conflict reads it anew and decides again.
+ * Initialises a node, and keeps its labels and addresses true. `node` may be as old as its event: what depends on more than its uid is
+ * bound to its resourceVersion, and a conflict reads it anew and decides again.
  */
 export async function reconcileNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
   const token = await cluster.state.handled.begin(subjectOf({ kind: 'Node', name: node.name }))
@@ -51,7 +51,7 @@ async function reconcileOnce(cluster: Cluster, node: NodeProjection, token: stri
   return { node: after, lookup }
 }
 
-/** Carries the changes out, each bound to the version that the one before left. Undefined when the node is gone. */
+/** Carries the changes out. Undefined when the node is gone. */
 async function apply(
   cluster: Cluster,
   node: NodeProjection,
@@ -65,26 +65,28 @@ async function apply(
     if (!written) return undefined
     present = changedNode(present, change, written)
     call.log.debug({ object: `Node/${node.name}`, change: change.kind, summary: change.summary }, 'changed a node')
+    // At once: if the next change fails, the run that comes then finds the node initialised already.
+    if (change.kind === 'initialise')
+      cluster.recorder.record({
+        object: nodeObject(present),
+        type: 'Normal',
+        reason: 'Synced',
+        message: `Initialised as ${present.providerId ?? 'unknown'}`,
+        component: COMPONENT.node,
+      })
   }
-  if (changes.some(({ kind }) => kind === 'initialise'))
-    cluster.recorder.record({
-      object: nodeObject(present),
-      type: 'Normal',
-      reason: 'Synced',
-      message: `Initialised as ${present.providerId ?? 'unknown'}`,
-      component: COMPONENT.node,
-    })
   return present
 }
 
+/** Taints are one list that others write too, so that change is bound to the version it was made from. Labels and addresses are ours alone. */
 function patchOf(change: NodeChange, { uid, resourceVersion }: NodeProjection) {
   switch (change.kind) {
     case 'initialise':
       return nodeInitialised({ ...change, uid, resourceVersion })
     case 'set-labels':
-      return nodeLabels({ labels: change.labels, uid, resourceVersion })
+      return nodeLabels({ labels: change.labels, uid })
     case 'set-addresses':
-      return nodeAddresses({ addresses: change.addresses, uid, resourceVersion })
+      return nodeAddresses({ addresses: change.addresses, uid })
   }
 }
 
