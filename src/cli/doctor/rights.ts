@@ -1,0 +1,112 @@
+import type { Call } from '../../call.ts'
+import { messageOf } from '../../errors.ts'
+import type { KubernetesApi } from '../../kubernetes/api.ts'
+import type { KubeObject } from '../../kubernetes/objects.ts'
+import { custom, type Resource } from '../../kubernetes/resources.ts'
+import { ok, problem, some, warning } from './finding.ts'
+import type { Finding } from './types.ts'
+
+export interface Right {
+  role: 'forwarder' | 'worker' | 'cherry'
+  group: string
+  resource: string
+  subresource?: string
+  namespace?: string
+  name?: string
+  verbs: readonly string[]
+}
+
+const EXTERNAL = 'cloud-provider-cherry-kubernetes-external'
+
+/** What `k8s/base` grants, which a test compares. The roles of one process that does all are both of the first. */
+export const RIGHTS: readonly Right[] = [
+  { role: 'forwarder', group: '', resource: 'nodes', verbs: ['get', 'list', 'watch'] },
+  { role: 'forwarder', group: '', resource: 'services', verbs: ['get', 'list', 'watch'] },
+  {
+    role: 'forwarder',
+    group: 'discovery.k8s.io',
+    resource: 'endpointslices',
+    namespace: 'default',
+    verbs: ['get', 'list', 'watch'],
+  },
+  { role: 'worker', group: '', resource: 'nodes', verbs: ['get', 'list', 'patch', 'update', 'delete'] },
+  { role: 'worker', group: '', resource: 'nodes', subresource: 'status', verbs: ['patch'] },
+  { role: 'worker', group: '', resource: 'services', verbs: ['get', 'list'] },
+  { role: 'worker', group: '', resource: 'services', subresource: 'status', verbs: ['patch', 'update'] },
+  { role: 'worker', group: '', resource: 'events', verbs: ['create', 'patch'] },
+  { role: 'worker', group: '', resource: 'namespaces', name: 'kube-system', verbs: ['get'] },
+  { role: 'worker', group: 'coordination.k8s.io', resource: 'leases', namespace: 'kube-system', verbs: ['get'] },
+  ...['ipaddresspools', 'bgpadvertisements', 'bgppeers'].map(
+    (resource): Right => ({
+      role: 'cherry',
+      group: 'metallb.io',
+      resource,
+      verbs: ['list', 'create', 'patch', 'delete'],
+    }),
+  ),
+  { role: 'cherry', group: 'discovery.k8s.io', resource: 'endpointslices', namespace: 'default', verbs: ['list'] },
+  { role: 'cherry', group: '', resource: 'services', namespace: 'kube-system', verbs: ['create'] },
+  { role: 'cherry', group: '', resource: 'services', namespace: 'kube-system', name: EXTERNAL, verbs: ['patch'] },
+  {
+    role: 'cherry',
+    group: 'discovery.k8s.io',
+    resource: 'endpointslices',
+    namespace: 'kube-system',
+    verbs: ['list', 'create', 'patch', 'delete'],
+  },
+  {
+    role: 'cherry',
+    group: '',
+    resource: 'endpoints',
+    namespace: 'kube-system',
+    name: EXTERNAL,
+    verbs: ['get', 'delete'],
+  },
+]
+
+const REVIEWS: Resource<KubeObject & { status?: { allowed?: boolean } }> = custom(
+  'authorization.k8s.io',
+  'v1',
+  'SelfSubjectAccessReview',
+  'selfsubjectaccessreviews',
+  false,
+)
+
+/** Asks the API server about each right of the account in use. An account of one role only is a good one. */
+export async function checkRights(api: KubernetesApi, withCherry: boolean, call: Call): Promise<Finding[]> {
+  const asked = RIGHTS.filter(({ role }) => role !== 'cherry' || withCherry).flatMap((right) =>
+    right.verbs.map((verb) => ({ ...right, verb })),
+  )
+  let answers: { role: Right['role']; described: string; allowed: boolean }[]
+  try {
+    answers = await Promise.all(
+      asked.map(async ({ role, group, resource, subresource, namespace, name, verb }) => {
+        const resourceAttributes = { group, resource, subresource, namespace, name, verb }
+        // It has no name and is not stored.
+        const review = await api.create(REVIEWS, { metadata: {}, spec: { resourceAttributes } }, call)
+        const path = [resource, ...(subresource ? [subresource] : [])].join('/')
+        const described = `${verb} ${path}${group ? `.${group}` : ''}${name ? ` ${name}` : ''}${namespace ? ` in ${namespace}` : ''}`
+        return { role, described, allowed: review.status?.allowed === true }
+      }),
+    )
+  } catch (error) {
+    return [
+      warning('rights', `Rights could not be asked for: ${messageOf(error)}`, 'Compare them with k8s/base yourself'),
+    ]
+  }
+  const lacking = (role: Right['role']) =>
+    answers.filter((answer) => answer.role === role && !answer.allowed).map(({ described }) => described)
+  const roles = withCherry ? (['forwarder', 'worker', 'cherry'] as const) : (['forwarder', 'worker'] as const)
+  const whole = roles.filter((role) => lacking(role).length === 0)
+  const serves = whole.includes('forwarder') || whole.includes('worker')
+  return roles.map((role) => {
+    const missing = lacking(role)
+    if (missing.length === 0) return ok('rights', `The account has all rights of the role ${role}`)
+    const what = `The account lacks rights of the role ${role}: ${some(missing, 8)}`
+    const toDo = `Apply k8s/base, unless this account is not the ${role === 'cherry' ? 'worker' : role}'s`
+    // Rights of a worker at Cherry are of no use to an account that is no worker's.
+    return serves && (role !== 'cherry' || !whole.includes('worker'))
+      ? warning('rights', what, toDo)
+      : problem('rights', what, toDo)
+  })
+}
