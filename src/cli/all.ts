@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Settings } from '../config/types.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { CommandContext } from './context.ts'
+import { serveFormerMetrics } from './former-metrics.ts'
 import { startForwarderRole } from './forwarder-role.ts'
 import { type Role, untilEnded } from './role.ts'
 import { startServerRole } from './server-role.ts'
@@ -32,6 +33,8 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
       const forwarderLog = log.child({ role: 'forwarder', cluster: cluster.id })
       started.unshift(await startForwarderRole(cluster, { serverUrl }, forwarderLog))
     }
+    const former = await serveFormerMetrics(settings.clusters, worker, metrics, log)
+    if (former) started.push({ stop: former.close })
     return await untilEnded({ stop, ended: worker.ended }, settings.worker.graceMs, log)
   } catch (error) {
     await stop()

@@ -1,6 +1,7 @@
 import { createMetrics } from '../telemetry/metrics.ts'
 import { serveProbes } from '../telemetry/probes.ts'
 import type { CommandContext } from './context.ts'
+import { serveFormerMetrics } from './former-metrics.ts'
 import { untilEnded } from './role.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -18,9 +19,11 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
       metrics: () => metrics.registry.metrics(),
       log,
     }))
+  const former = await serveFormerMetrics(settings.clusters, role, metrics, log)
   const stop = async () => {
     await role.stop()
     await probes?.close()
+    await former?.close()
   }
   return await untilEnded({ stop, ended: role.ended }, graceMs, log)
 }

@@ -95,6 +95,8 @@ function envOf({ definition, env }: ControllerOptions): Record<string, string> {
     PATH: process.env.PATH ?? '',
     HOME: process.env.HOME ?? '/root',
     NODE_COMPILE_CACHE: join(tmpdir(), 'windlass-compile-cache'),
+    // Its default address is a fixed one.
+    HCLOUD_METRICS_ENABLED: 'false',
     LANG: 'C.UTF-8',
     ...env,
   }

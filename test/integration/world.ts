@@ -111,6 +111,8 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
     HCLOUD_TOKEN,
     HCLOUD_ENDPOINT: hcloud.apiUrl,
     HCLOUD_METADATA_ENDPOINT: hcloud.metadataUrl,
+    // Its default address is a fixed one.
+    HCLOUD_METRICS_ENABLED: 'false',
     HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
     HCLOUD_LOAD_BALANCERS_TYPE: 'lb11',
   }
