@@ -104,12 +104,12 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     const verdict = decide({ nodes, holder, known: new Set(controlPlane.known) })
     const why = verdict.kind === 'move' ? verdict.why : await failureOf(verdict.node, ip, port)
     if (why === undefined) return
-    const target = await firstThatAnswers(verdict.candidates, port, ip)
-    if (!target) {
+    const answering = await thoseThatAnswer(verdict.candidates, port, ip)
+    if (answering.length === 0) {
       tell('warn', `no other API server of the control plane answers, so its address stays (${why})`)
       return
     }
-    await move(id, ip, target, why)
+    await move(id, ip, answering, why)
   }
 
   /** Why the machine should lose the address; undefined when it should not. */
@@ -132,23 +132,35 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     return why
   }
 
-  async function firstThatAnswers(candidates: readonly ControlPlaneNode[], port: number, ip: string) {
+  async function thoseThatAnswer(candidates: readonly ControlPlaneNode[], port: number, ip: string) {
     const answered = await Promise.all(candidates.map((node) => machineAnswers(node, port, ip)))
-    return candidates.find((_, i) => answered[i])
+    return candidates.filter((_, i) => answered[i])
   }
 
-  async function move(id: string, ip: string, target: ControlPlaneNode, why: string): Promise<void> {
-    if (target.providerId === undefined) return
-    await address.assign(id, target.providerId, call)
-    failingSinceMs = undefined
-    log.warn({ node: target.name, address: ip, why }, "moved the control plane's address")
-    cluster.recorder.record({
-      object: nodeObject(target),
-      type: 'Normal',
-      reason: 'ControlPlaneAddressAssigned',
-      message: `Node ${target.name} has the control plane's address ${ip} now: ${why}`,
-      component: COMPONENT.windlass,
-    })
+  /** To the first that the cloud takes: a machine may be in another region, or just gone. */
+  async function move(id: string, ip: string, candidates: readonly ControlPlaneNode[], why: string): Promise<void> {
+    let refusal: unknown
+    for (const { name, uid, providerId = '' } of candidates) {
+      try {
+        await address.assign(id, providerId, call)
+      } catch (error) {
+        const kind = kindOf(error)
+        if (kind === 'aborted' || kind === 'throttled') throw error
+        refusal ??= error
+        continue
+      }
+      failingSinceMs = undefined
+      log.warn({ node: name, address: ip, why }, "moved the control plane's address")
+      cluster.recorder.record({
+        object: nodeObject({ name, uid }),
+        type: 'Normal',
+        reason: 'ControlPlaneAddressAssigned',
+        message: `Node ${name} has the control plane's address ${ip} now: ${why}`,
+        component: COMPONENT.windlass,
+      })
+      return
+    }
+    throw refusal
   }
 
   /** What lasts is said once. */
