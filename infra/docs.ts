@@ -4,10 +4,12 @@ import { defaultOf } from '../src/cli/help.ts'
 import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
 import { COMMANDS, fileEnvOf, type Setting } from '../src/config/setting.ts'
 import { SECTIONS, type Section } from '../src/config/table.ts'
+import { ADMISSION_PATH, admissionPolicy } from './admission.ts'
 
 /** Pages that are made of tables in the code, by path in the repository. `node infra/docs.ts` writes them. */
 export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/settings.md': settingsPage,
+  [ADMISSION_PATH]: admissionPolicy,
   'docs/load-balancer-annotations.md': annotationsPage,
 }
 

@@ -16,6 +16,10 @@ export interface AnnotationKind<T> {
   /** As it stands in the reference. */
   values: string
   parse: Parser<T>
+  /** Of a kind that is one of a few words. */
+  words?: readonly string[]
+  /** Of a duration with bounds, in seconds. */
+  bounds?: { least: number; most: number }
 }
 
 const EMPTY = { fault: 'is empty, give it a value or remove the annotation' } as const
@@ -60,6 +64,7 @@ export const seconds: AnnotationKind<Seconds> = {
 /** A duration whose bounds the API documents. */
 export const secondsBetween = (least: number, most: number): AnnotationKind<Seconds> => ({
   values: `duration from \`${least}s\` to \`${most}s\`, or whole seconds`,
+  bounds: { least, most },
   parse: (value) => {
     const parsed = seconds.parse(value)
     if ('fault' in parsed || (parsed.value.seconds >= least && parsed.value.seconds <= most)) return parsed
@@ -74,6 +79,7 @@ export const port: AnnotationKind<number> = { values: 'port number', parse: inte
 /** One of a few words, in any case. */
 export const anyCase = <const T extends string>(...words: T[]): AnnotationKind<T> => ({
   values: words.map((word) => `\`${word}\``).join(', '),
+  words,
   parse: (value) => {
     const word = words.find((one) => one === value.trim().toLowerCase())
     return word === undefined ? { fault: `is unknown, write ${inWords(words)}` } : { value: word }
