@@ -1,7 +1,8 @@
 import type { Call } from '../../call.ts'
-import type { Change, LoadBalancers } from '../../cloud/provider.ts'
+import type { Announcement, Change, LoadBalancers } from '../../cloud/provider.ts'
+import { planAnnouncement } from '../../controllers/announcement/apply.ts'
 import { type Cluster, loadBalancersOf } from '../../controllers/cluster.ts'
-import { planWithNodes } from '../../controllers/service/controller.ts'
+import { isLeftAlone, planWithNodes } from '../../controllers/service/controller.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
 import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
 import { WindlassError } from '../../errors.ts'
@@ -23,8 +24,11 @@ export async function planOneService(cluster: Cluster, service: ServiceProjectio
   if (service.loadBalancerClass !== undefined)
     return { ...item, skipped: `its load balancer class ${service.loadBalancerClass} is somebody else's` }
   try {
-    if (wantsLoadBalancer(service)) await planEnsure(cluster, loadBalancers, service, item, call)
-    else if (needsCleanup(service)) await planCleanup(loadBalancers, service, item, call)
+    if (isLeftAlone(cluster, loadBalancers, service)) {
+      if (!service.finalizers.includes(CLEANUP_FINALIZER)) return { ...item, skipped: 'it shall be left alone' }
+      await planCleanup(cluster, loadBalancers, service, item, call, false)
+    } else if (wantsLoadBalancer(service)) await planEnsure(cluster, loadBalancers, service, item, call)
+    else if (needsCleanup(service)) await planCleanup(cluster, loadBalancers, service, item, call)
     else item.skipped = 'it is being deleted, and nothing of ours is on it'
   } catch (error) {
     item.faults.push(...faultsOf(error))
@@ -51,19 +55,22 @@ async function planEnsure(
       message: 'There are no nodes that may be targets',
     })
   if (plan.changes.length > 0) {
+    if (plan.announcement) item.changes.push(...(await announced(cluster, service, plan.announcement, call)))
     if (service.ingress.length === 0)
       item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
     return
   }
   // With nothing to change it is a read, and says what the status has to list.
   try {
-    const { ingress, notes, faults } = await loadBalancers.apply(plan, call)
+    const { ingress, notes, faults, announcement, superseded } = await loadBalancers.apply(plan, call)
     item.notes.push(...notes.filter((note) => !item.notes.some(({ message }) => message === note.message)))
     item.faults.push(...faults.flatMap(faultsOf))
+    if (announcement) item.changes.push(...(await announced(cluster, service, announcement, call)))
     if (!sameIngress(service.ingress, ingress)) {
       const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
       item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
     }
+    item.changes.push(...(superseded?.changes ?? []).map(atCloud))
   } catch (error) {
     // The cloud changed between the two looks.
     if (!(error instanceof WindlassError && error.code === READ_ONLY)) throw error
@@ -72,18 +79,40 @@ async function planEnsure(
 }
 
 async function planCleanup(
+  cluster: Cluster,
   loadBalancers: LoadBalancers,
   service: ServiceProjection,
   item: PlanItem,
   call: Call,
+  ownsStatus = true,
 ): Promise<void> {
   const plan = await loadBalancers.planDeletion(service, call)
+  if (plan.announcement) item.changes.push(...(await announced(cluster, service, plan.announcement, call)))
   item.changes.push(...plan.changes.map(atCloud))
   item.notes.push(...plan.notes)
-  if (!service.deleting && service.ingress.length > 0)
+  if (ownsStatus && !service.deleting && service.ingress.length > 0)
     item.changes.push(kubernetes('set-status', 'list no address in its status'))
   if (service.finalizers.includes(CLEANUP_FINALIZER))
     item.changes.push(kubernetes('remove-finalizer', `remove finalizer ${CLEANUP_FINALIZER}`))
+}
+
+/** The half in the cluster, and the annotations of the Service that go with it. */
+async function announced(
+  cluster: Cluster,
+  service: ServiceProjection,
+  announcement: Announcement,
+  call: Call,
+): Promise<PlannedChange[]> {
+  const wrong = Object.entries(announcement.serviceAnnotations).filter(
+    ([key, value]) => (service.annotations[key] ?? null) !== value,
+  )
+  const objects = await planAnnouncement(cluster, announcement, call)
+  return [
+    ...(wrong.length === 0 || service.deleting
+      ? []
+      : [kubernetes('annotate-service', `set annotations ${wrong.map(([key]) => key).join(', ')}`)]),
+    ...objects.map(({ action, object, summary }) => kubernetes(`${action}-${object.kind.toLowerCase()}`, summary)),
+  ]
 }
 
 const kubernetes = (kind: string, summary: string): PlannedChange => ({ at: 'kubernetes', kind, summary })
