@@ -11,6 +11,9 @@ import { messageOf } from './errors.ts'
 import { createLogger, type Logger } from './telemetry/log.ts'
 import { VERSION } from './version.ts'
 
+/** Roles that run beside what a cluster is for, with the room that each has for young objects. */
+const SMALL: Partial<Record<Command, number>> = { forwarder: 1, all: 4 }
+
 const EXIT_FAILED = 1
 const EXIT_USAGE = 2
 
@@ -31,7 +34,8 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   }
 
   const { command, flags, subjects, faults } = invocation
-  if (command === 'forwarder') keepHeapSmall()
+  const newSpaceMb = SMALL[command]
+  if (newSpaceMb !== undefined) keepHeapSmall(newSpaceMb)
   const loaded = await loadSettings({ command, flags, env })
   if ('faults' in loaded || faults.length > 0) {
     const all = [...faults, ...('faults' in loaded ? loaded.faults : [])]

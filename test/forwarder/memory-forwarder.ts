@@ -7,7 +7,7 @@ import { createLogger } from '../../src/telemetry/log.ts'
 
 const [, , kubernetesUrl = '', serverUrl = '', key = ''] = process.argv
 if (!key) process.exit()
-keepHeapSmall()
+keepHeapSmall(1)
 const log = createLogger({ level: 'warn' })
 const connection = await connect({ server: kubernetesUrl }, log, { env: {} })
 const source = kubernetesSource(connection, log)
