@@ -10,7 +10,9 @@ const FAILED = 1
 const CHANGES = 2
 
 /** `windlass plan`: what the workers would do now, and does none of it. Needs no Redis. */
-export async function run({ settings, flags, log }: CommandContext): Promise<number> {
+export async function run({ settings, flags, log: given }: CommandContext): Promise<number> {
+  // A line for each request would drown what is planned.
+  const log = given.level === 'info' ? given.child({}, { level: 'warn' }) : given
   const plans: ClusterPlan[] = []
   for (const one of settings.clusters) {
     const cluster = await openReadOnly(one, log.child({ cluster: one.id }))
