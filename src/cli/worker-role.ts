@@ -127,7 +127,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
                   prefix: settings.redis.prefix,
                   log: log.child({ cluster: cluster.id }),
                   health: createHealth(() => cluster.trust()),
-                  problem: () => guard?.problem,
+                  problem: () => guard?.rival,
                 }),
               ]
             : [],

@@ -67,6 +67,14 @@ export class TakeoverGuard {
     return this.#problem
   }
 
+  /**
+   * The same for work that must go on while Kubernetes does not answer, and so can't be asked: only another controller that was found
+   * stops it.
+   */
+  get rival(): string | undefined {
+    return this.#found ? this.#problem : undefined
+  }
+
   /** An object that somebody read. */
   see(metadata: Pick<ObjectMeta, 'managedFields'>): void {
     const write = newestForeignWrite(metadata)

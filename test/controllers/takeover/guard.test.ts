@@ -64,6 +64,7 @@ t.test('a lease that is being renewed stops all writes, until it is given back',
   await guard.look()
   t.match(guard.problem, /Another cloud controller manager runs: node-1_abc/)
   t.equal(found(), 1)
+  t.equal(guard.rival, guard.problem)
   simulator.delete('leases', 'cloud-controller-manager', 'kube-system')
   await guard.look()
   t.equal(guard.problem, undefined)
@@ -106,6 +107,7 @@ t.test('an API server that does not answer keeps it as it was', async (t) => {
   await simulator.close()
   await guard.look()
   t.match(guard.problem, /not known yet/)
+  t.equal(guard.rival, undefined, "the control plane's address may be moved all the same")
 })
 
 const at = (second: number) => new Date(second * 1000).toISOString().replace('Z', '000Z')
