@@ -27,8 +27,8 @@ const dice = random(Number(values.seed))
 
 /** Kills go on for so long at least, whatever is done by then. */
 const TROUBLE_MS = 25_000
-/** Between two kills: short enough that runs rarely get through in peace. */
-const KILL_EVERY_MS = { least: 300, most: 1200 }
+/** Between two kills: about as long as a process takes to start and to get into its work. */
+const KILL_EVERY_MS = { least: 500, most: 2000 }
 
 async function main(): Promise<number> {
   const world = await startWorld({
