@@ -39,10 +39,20 @@ t.test('what a role may do is what k8s/base grants, and nothing else', async (t)
       ...verbs('events', 'create patch'),
       ...verbs('namespaces named kube-system', 'get'),
       ...verbs('leases.coordination.k8s.io in kube-system', 'get'),
+      // What Cherry Servers asks for.
+      ...verbs('ipaddresspools.metallb.io', 'list create patch delete'),
+      ...verbs('bgppeers.metallb.io', 'list create patch delete'),
+      ...verbs('bgpadvertisements.metallb.io', 'list create patch delete'),
+      ...verbs('services in kube-system', 'create'),
+      ...verbs('services named cloud-provider-cherry-kubernetes-external in kube-system', 'patch'),
+      ...verbs('endpoints named cloud-provider-cherry-kubernetes-external in kube-system', 'get delete'),
+      ...verbs('endpointslices.discovery.k8s.io in kube-system', 'create patch delete'),
+      ...verbs('endpointslices.discovery.k8s.io in default,kube-system', 'list'),
     ],
     all: [],
   }
-  allowed.all = [...new Set([...allowed.forwarder, ...allowed.worker])]
+  const wider = verbs('endpointslices.discovery.k8s.io in default', 'list')
+  allowed.all = [...new Set([...allowed.forwarder, ...allowed.worker])].filter((right) => !wider.includes(right))
 
   for (const role of ['forwarder', 'worker', 'all'] as const) {
     const client = clientOf(role)
