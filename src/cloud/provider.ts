@@ -95,7 +95,13 @@ export interface Announcement {
   /** What has to be known before the rest can be planned, read afresh and in this order. */
   readonly queries: readonly ObjectQuery[]
   /** Pure. `observed[i]` is what `queries[i]` found; undefined when the cluster has no such kind. */
-  plan(observed: readonly (readonly KubeObject[] | undefined)[]): readonly ObjectChange[]
+  plan(observed: readonly (readonly KubeObject[] | undefined)[]): AnnouncementPlan
+}
+
+export interface AnnouncementPlan {
+  readonly changes: readonly ObjectChange[]
+  /** Why the address is not announced even when all changes are made. */
+  readonly fault?: Error
 }
 
 /** Where the API keeps objects of one kind. `group` is empty for the core. */

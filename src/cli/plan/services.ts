@@ -47,6 +47,7 @@ async function planEnsure(
     item.changes.push(kubernetes('add-finalizer', `add finalizer ${CLEANUP_FINALIZER}`))
   const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
   item.changes.push(...plan.changes.map(atCloud))
+  await planInCluster(cluster, plan, item, call)
   item.notes.push(...plan.notes)
   if (nodes.length === 0)
     item.notes.push({

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import type { Announcement, ObjectChange } from '../../cloud/provider.ts'
+import type { Announcement, AnnouncementPlan, ObjectChange } from '../../cloud/provider.ts'
 import { kindOf, permanent, WindlassError } from '../../errors.ts'
 import { projectService, type ServiceProjection } from '../../events/projection.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
@@ -23,7 +23,7 @@ export async function planAnnouncement(
   cluster: Cluster,
   announcement: Announcement,
   call: Call,
-): Promise<readonly ObjectChange[]> {
+): Promise<AnnouncementPlan> {
   return announcement.plan(await observe(cluster, announcement, call))
 }
 
@@ -31,7 +31,7 @@ export async function planAnnouncement(
 export async function applyAnnouncement(cluster: Cluster, announcement: Announcement, call: Call): Promise<Announced> {
   let changed = 0
   for (let tries = 1; ; tries++) {
-    const changes = await planAnnouncement(cluster, announcement, call)
+    const { changes, fault } = await planAnnouncement(cluster, announcement, call)
     const failures: { change: ObjectChange; error: Error }[] = []
     for (const change of changes) {
       try {
@@ -50,7 +50,7 @@ export async function applyAnnouncement(cluster: Cluster, announcement: Announce
     }))
     return {
       changed,
-      essential: named.flatMap(({ essential, error }) => (essential ? [error] : [])),
+      essential: [...(fault ? [fault] : []), ...named.flatMap(({ essential, error }) => (essential ? [error] : []))],
       faults: named.flatMap(({ essential, error }) => (essential ? [] : [error])),
     }
   }

@@ -3,7 +3,7 @@ import type { Selector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
 import { transient } from '../../../errors.ts'
 import type { KubeObject } from '../../../kubernetes/objects.ts'
-import type { Announcement, ObjectChange } from '../../provider.ts'
+import type { Announcement } from '../../provider.ts'
 import { metallbQueries, type Observed, type ServiceName } from './metallb-kinds.ts'
 import { planPeers, planPeersGone } from './metallb-peers.ts'
 import { planPools, planPoolsGone } from './metallb-pools.ts'
@@ -32,17 +32,17 @@ export function announce(facts: AnnouncementFacts): Announcement {
   const nodes = (observed: readonly KubeObject[] | undefined) =>
     planNodeAnnotations(observed ?? [], speakers, unknown, facts.templates)
   if (balancer.kind !== 'metallb')
-    return { serviceAnnotations, queries: [NODES], plan: ([observed]) => nodes(observed) }
+    return { serviceAnnotations, queries: [NODES], plan: ([observed]) => ({ changes: nodes(observed) }) }
   const { namespace, bgpPeerMode: mode } = balancer
   return {
     serviceAnnotations,
     queries: [NODES, ...metallbQueries(namespace)],
     plan([observedNodes, ...objects]) {
       const observed = complete(objects)
-      if (!observed) throw notInstalled(service)
+      if (!observed) return { changes: nodes(observedNodes), fault: notInstalled(service) }
       const pools = planPools(service, addresses.map(hostNetwork), namespace, observed)
       const peers = planPeers(service, speakers, unknown, { mode, selector: facts.selector, namespace }, observed)
-      return [...nodes(observedNodes), ...pools.before, ...peers, ...pools.after]
+      return { changes: [...nodes(observedNodes), ...pools.before, ...peers, ...pools.after] }
     },
   }
 }
@@ -53,15 +53,17 @@ export function withdraw(
   service: ServiceName,
   serviceAnnotations: Record<string, string | null>,
 ): Announcement {
-  if (balancer.kind !== 'metallb') return { serviceAnnotations, queries: [], plan: () => [] }
+  if (balancer.kind !== 'metallb') return { serviceAnnotations, queries: [], plan: () => ({ changes: [] }) }
   const { namespace } = balancer
   return {
     serviceAnnotations,
     queries: metallbQueries(namespace),
-    plan([peers = [], advertisements = [], pools = []]): ObjectChange[] {
+    plan([peers = [], advertisements = [], pools = []]) {
       // Kinds that are not there have no objects that could be left behind.
       const observed = { peers, advertisements, pools }
-      return [...planPeersGone(service, namespace, observed), ...planPoolsGone(service, namespace, observed)]
+      return {
+        changes: [...planPeersGone(service, namespace, observed), ...planPoolsGone(service, namespace, observed)],
+      }
     },
   }
 }
