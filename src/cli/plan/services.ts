@@ -47,7 +47,6 @@ async function planEnsure(
     item.changes.push(kubernetes('add-finalizer', `add finalizer ${CLEANUP_FINALIZER}`))
   const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
   item.changes.push(...plan.changes.map(atCloud))
-  await planInCluster(cluster, plan, item, call)
   item.notes.push(...plan.notes)
   if (nodes.length === 0)
     item.notes.push({
@@ -56,7 +55,7 @@ async function planEnsure(
       message: 'There are no nodes that may be targets',
     })
   if (plan.changes.length > 0) {
-    if (plan.announcement) item.changes.push(...(await announced(cluster, service, plan.announcement, call)))
+    if (plan.announcement) await planAnnounced(cluster, service, plan.announcement, item, call)
     if (service.ingress.length === 0)
       item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
     return
@@ -66,7 +65,7 @@ async function planEnsure(
     const { ingress, notes, faults, announcement, superseded } = await loadBalancers.apply(plan, call)
     item.notes.push(...notes.filter((note) => !item.notes.some(({ message }) => message === note.message)))
     item.faults.push(...faults.flatMap(faultsOf))
-    if (announcement) item.changes.push(...(await announced(cluster, service, announcement, call)))
+    if (announcement) await planAnnounced(cluster, service, announcement, item, call)
     if (!sameIngress(service.ingress, ingress)) {
       const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
       item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
@@ -88,7 +87,7 @@ async function planCleanup(
   ownsStatus = true,
 ): Promise<void> {
   const plan = await loadBalancers.planDeletion(service, call)
-  if (plan.announcement) item.changes.push(...(await announced(cluster, service, plan.announcement, call)))
+  if (plan.announcement) await planAnnounced(cluster, service, plan.announcement, item, call)
   item.changes.push(...plan.changes.map(atCloud))
   item.notes.push(...plan.notes)
   if (ownsStatus && !service.deleting && service.ingress.length > 0)
@@ -98,22 +97,22 @@ async function planCleanup(
 }
 
 /** The half in the cluster, and the annotations of the Service that go with it. */
-async function announced(
+async function planAnnounced(
   cluster: Cluster,
   service: ServiceProjection,
   announcement: Announcement,
+  item: PlanItem,
   call: Call,
-): Promise<PlannedChange[]> {
+): Promise<void> {
   const wrong = Object.entries(announcement.serviceAnnotations).filter(
     ([key, value]) => (service.annotations[key] ?? null) !== value,
   )
-  const objects = await planAnnouncement(cluster, announcement, call)
-  return [
-    ...(wrong.length === 0 || service.deleting
-      ? []
-      : [kubernetes('annotate-service', `set annotations ${wrong.map(([key]) => key).join(', ')}`)]),
-    ...objects.map(({ action, object, summary }) => kubernetes(`${action}-${object.kind.toLowerCase()}`, summary)),
-  ]
+  const { changes, fault } = await planAnnouncement(cluster, announcement, call)
+  if (wrong.length > 0 && !service.deleting)
+    item.changes.push(kubernetes('annotate-service', `set annotations ${wrong.map(([key]) => key).join(', ')}`))
+  for (const { action, object, summary } of changes)
+    item.changes.push(kubernetes(`${action}-${object.kind.toLowerCase()}`, summary))
+  if (fault) item.faults.push(...faultsOf(fault))
 }
 
 const kubernetes = (kind: string, summary: string): PlannedChange => ({ at: 'kubernetes', kind, summary })

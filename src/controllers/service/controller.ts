@@ -48,7 +48,7 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
 }
 
 /** Asked for by the Service itself, or made by one of the clouds for its own work. */
-export export function isLeftAlone(
+export function isLeftAlone(
   cluster: Cluster,
   loadBalancers: LoadBalancers,
   service: Pick<ServiceProjection, 'namespace' | 'name' | 'annotations'>,
