@@ -19,12 +19,16 @@ export function controllersOf(cluster: Cluster): Record<WorkKind, Reconcile> {
     name: ControllerName,
     reconcile: (cluster: Cluster, request: ReconcileRequest) => Promise<ReconcileResult>,
   ) => (on(name) ? (request: ReconcileRequest) => reconcile(cluster, request) : async () => ({}))
+  // Standing work that ends without a next time is asserted anew at once, again and again.
+  const addresses = on('cloud-node-controller')
+    ? (request: ReconcileRequest) => sweepAddresses(cluster, request)
+    : async () => ({ requeueAfterMs: cluster.resyncPeriodMs })
   return {
     node: (request) => reconcileNodeAndLife(cluster, request),
     service: when('service-lb-controller', reconcileService),
     targets: when('service-lb-controller', reconcileTargets),
     route: when('node-route-controller', reconcileRoutes),
-    addresses: when('cloud-node-controller', sweepAddresses),
+    addresses,
     resync: (request) => reconcileAll(cluster, request),
   }
 }

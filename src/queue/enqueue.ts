@@ -5,8 +5,9 @@ import { JOB_BYTES, priorityOf } from './names.ts'
 import { whenReady } from './redis.ts'
 import type { Enqueued, Enqueuer, Trigger } from './types.ts'
 
-/** Redis must have taken a batch within this time. */
+/** Redis must have taken so many triggers within this time: a long list must not be taken for a Redis that is away. */
 const DEADLINE_MS = 1900
+const AT_ONCE = 250
 
 /**
  * The one way into the queue, for events, resync and people alike. First the objects are marked as due, then a job is made to stand for
@@ -20,21 +21,22 @@ export function createEnqueuer(queues: ClusterQueues): Enqueuer {
       const folded = fold(triggers)
       for (const trigger of folded) refuseTooBig(cluster, trigger)
       const to = queues.of(cluster)
-      const work = async (): Promise<Enqueued[]> => {
+      const take = async (part: readonly Trigger[]): Promise<Enqueued[]> => {
         await whenReady(to.redis, DEADLINE_MS)
-        const generations = await to.ledger.raise(folded)
-        const jobIds = await addJobs(to, folded)
-        await carryOut(to, await to.ledger.standing(folded.map(({ key }) => key)))
-        const enqueued = folded.map(({ key }, index) => ({
+        const generations = await to.ledger.raise(part)
+        const jobIds = await addJobs(to, part)
+        await carryOut(to, await to.ledger.standing(part.map(({ key }) => key)))
+        return part.map(({ key }, index) => ({
           key,
           jobId: jobIds[index] ?? '',
           generation: generations[index] ?? 0,
         }))
-        const byKey = new Map(enqueued.map((one) => [one.key, one]))
-        return triggers.flatMap(({ key }) => byKey.get(key) ?? [])
       }
       try {
-        return await within(DEADLINE_MS, work())
+        const byKey = new Map<string, Enqueued>()
+        for (let i = 0; i < folded.length; i += AT_ONCE)
+          for (const one of await within(DEADLINE_MS, take(folded.slice(i, i + AT_ONCE)))) byKey.set(one.key, one)
+        return triggers.flatMap(({ key }) => byKey.get(key) ?? [])
       } catch (error) {
         if (error instanceof WindlassError && PASSED_ON.has(error.kind)) throw error
         throw transient(`Redis did not take the jobs of cluster ${cluster}: look at its log, memory and role`, {

@@ -51,7 +51,7 @@ export interface Enqueued {
 export interface Enqueuer {
   /**
    * Makes sure that for each trigger a run starts that reads the object after this call. Resolves only when the Redis primary
-   * holds all of it; rejects with `transient` within 2 s when Redis can't take it.
+   * holds all of it; rejects with `transient` within 2 s when Redis can't take it, however much it took before.
    */
   enqueue(cluster: string, triggers: readonly Trigger[]): Promise<Enqueued[]>
 }

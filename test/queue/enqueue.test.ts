@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { permanent, throttled, transient } from '../../src/errors.ts'
 import { openClusterQueues } from '../../src/queue/cluster-queue.ts'
@@ -38,6 +39,23 @@ t.test('500 triggers go into Redis at once, and once more change nothing', async
   t.comment(`500 triggers in ${Math.round(performance.now() - begunMs)} ms`)
   await enqueue('c', triggers)
   t.equal(await queue.queue.getWaitingCount(), 500)
+})
+
+t.test('a long list is not taken for a Redis that is away, however slowly Redis takes it', async (t) => {
+  const { queues, queue } = await startRig(t)
+  const { ledger } = queue
+  const slow = {
+    ...ledger,
+    async raise(triggers: readonly Trigger[]) {
+      await sleep(4 * triggers.length)
+      return ledger.raise(triggers)
+    },
+  }
+  const { enqueue } = createEnqueuer({ ...queues, of: () => ({ ...queue, ledger: slow }) })
+  const enqueued = await enqueue('c', [...many(600), trigger('web-0', { cause: 'twice' })])
+  t.equal(enqueued.length, 601)
+  t.equal(enqueued[600]?.jobId, enqueued[0]?.jobId)
+  t.equal(await queue.queue.getWaitingCount(), 600)
 })
 
 t.test("a user's trigger overtakes a thousand jobs of a resync, its own among them", async (t) => {

@@ -46,18 +46,13 @@ async function take(
   const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId })
   const pending = await stores.outbox.read(cluster)
   const triggers = triggersFor(observed.seen, pending, deps.clusters.get(cluster) ?? NO_ROUTES)
-  const enqueued: Enqueued[] = []
-  for (let i = 0; i < triggers.length; i += ENQUEUED_AT_ONCE)
-    enqueued.push(...(await enqueuer.enqueue(cluster, triggers.slice(i, i + ENQUEUED_AT_ONCE))))
+  const enqueued = await enqueuer.enqueue(cluster, triggers)
   await stores.outbox.clear(cluster, pending)
   await stores.webhookIds.remember(cluster, webhookId)
   count(deps, cluster, events, observed, triggers)
   tell(deps, { cluster, webhookId, begun }, events, observed, enqueued)
   return { epoch }
 }
-
-/** The queue gives up on what takes it longer than 2 s: a long list must not be taken for a Redis that is away. */
-const ENQUEUED_AT_ONCE = 250
 
 const NO_ROUTES: Pick<ServedCluster, 'routes'> = { routes: false }
 
