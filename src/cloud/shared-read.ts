@@ -87,6 +87,9 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
     try {
+      // Between our look and our lock another may have published and let go.
+      const meanwhile = await published(key)
+      if (meanwhile !== undefined) return meanwhile
       const read = await options.fetch(detached(call))
       await publish(key, read)
       return read
