@@ -57,6 +57,7 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     enqueuer: parts.enqueuer,
     resyncPeriodMs: parts.resyncPeriodMs,
     nowMs,
+    metrics: parts.metrics,
     trust: () => connection.trust,
     async close() {
       await recorder.flush(2000)

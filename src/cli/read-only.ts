@@ -105,5 +105,6 @@ function emptyState(): ClusterState {
       deleted.add(nodeUid)
       return { allowed: true, used: deleted.size, limit }
     },
+    releaseDeletions: async () => deleted.clear(),
   }
 }

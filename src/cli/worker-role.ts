@@ -78,6 +78,10 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     throw error
   }
 
+  for (const { cluster } of clusters)
+    for (const name of cluster.framework.controllers)
+      metrics.set('running_managed_controllers', 1, { name, manager: 'cloud-controller-manager' })
+
   const byId = new Map(clusters.map((one) => [one.cluster.id, one]))
   const handler =
     (kind: WorkKind): Handler =>
@@ -142,7 +146,8 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
   return {
     ended: settings.worker.untilIdle ? host.idle : undefined,
     stop: () => (stopping ??= stop()),
-    isAlive: () => Date.now() - host.stats().lastProgressMs < DEAF_MS,
+    // Without Redis there is no progress to make, and a restart would not bring it back.
+    isAlive: () => redis.status !== 'ready' || Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
       ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
       ...clusters.flatMap(({ cluster, contact, guard }) =>

@@ -5,6 +5,7 @@ import type { KubernetesApi } from '../kubernetes/api.ts'
 import type { EventRecorder } from '../kubernetes/events.ts'
 import type { Enqueuer } from '../queue/types.ts'
 import type { ServiceRecord } from '../state/service-record.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
 import type { ClusterState } from './state.ts'
 
 /** Everything that the controllers of one cluster work with. */
@@ -18,6 +19,8 @@ export interface Cluster {
   enqueuer: Enqueuer
   resyncPeriodMs: number
   nowMs(): number
+  /** Absent where nothing is carried out. */
+  metrics?: Metrics
 }
 
 /** The load balancers of a Service: those of the cloud that made its present one, else of the first cloud that has any. */
@@ -38,6 +41,20 @@ export const COMPONENT = {
   route: 'route_controller',
   windlass: 'windlass',
 } as const
+
+/** Counts what was carried out. */
+export function countChanges(
+  { id, metrics }: Cluster,
+  controller: keyof typeof COMPONENT,
+  changes: readonly { kind: string }[],
+): void {
+  for (const { kind } of changes)
+    metrics?.increment('windlass_changes_applied_total', 1, {
+      cluster: id,
+      controller: COMPONENT[controller],
+      change: kind,
+    })
+}
 
 type Object_ = { kind: 'Node' | 'Service'; namespace?: string; name: string; uid: string }
 

@@ -30,7 +30,9 @@ export async function readFreshNodes(cluster: Cluster, call: Call): Promise<Node
     // Whoever asks while the list before is on its way waits for the next one: what it answers must have been read after the question.
     await waiting?.nodes.catch(() => {})
     next.started = true
-    const { items } = await cluster.kubernetes.list(NODES, {}, call)
+    // A list that several wait for does not end with the run of the first of them.
+    const detached: Call = { ...call, signal: new AbortController().signal }
+    const { items } = await cluster.kubernetes.list(NODES, {}, detached)
     return items.map(projectNode)
   })()
   listing.set(cluster, next)

@@ -31,6 +31,8 @@ export interface ClusterState {
     notFound(providerId: string): Promise<Absence>
   }
   allowDeletion(nodeUid: string, nodeCount: number): Promise<DeletionVerdict>
+  /** A human said that the deletions that are held are right. */
+  releaseDeletions(): Promise<void>
 }
 
 export function clusterState(stores: Stores, cluster: string, nowMs: () => number): ClusterState {
@@ -53,5 +55,6 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
       notFound: (providerId) => sightings.notFound(cluster, providerId, nowMs()),
     },
     allowDeletion: (nodeUid, nodeCount) => deletions.allow(cluster, nodeUid, nodeCount, nowMs()),
+    releaseDeletions: () => deletions.release(cluster),
   }
 }

@@ -14,16 +14,15 @@ const QUADRUPLED = Array.from({ length: 6 }, (_, i) => 4 ** i)
 const REQUEST = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const WORK = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 
-/** Every metric of every role. Names without `windlass_` are those of the replaced controllers, so that their dashboards and alerts go on. */
+/**
+ * Every metric of every role but the forwarder, which counts by itself to stay small. Names without `windlass_` are those of the replaced
+ * controllers, so that their dashboards and alerts go on.
+ */
 export const METRICS = {
   // The framework's names.
   service_controller_loadbalancer_sync_total: counter('Updates of the targets of a load balancer, without full syncs.'),
   service_controller_nodesync_error_total: counter(
     'Failed updates of the targets of load balancers after a node change.',
-  ),
-  service_controller_nodesync_latency_seconds: histogram(
-    'From a change of the nodes until the targets of all load balancers follow it.',
-    DOUBLED,
   ),
   service_controller_update_loadbalancer_host_latency_seconds: histogram(
     'Duration of an update of the targets of one load balancer.',
@@ -39,11 +38,9 @@ export const METRICS = {
   ),
   route_controller_route_sync_total: counter('Syncs of pod routes.'),
   running_managed_controllers: gauge('Controllers that run in this process.', ['name', 'manager']),
-  workqueue_depth: gauge('Jobs that could run now.', ['name']),
   workqueue_adds_total: counter('Triggers that were enqueued.', ['name']),
   workqueue_queue_duration_seconds: histogram('From when a job could run until it ran.', WORK, ['name']),
   workqueue_work_duration_seconds: histogram('Duration of runs.', WORK, ['name']),
-  workqueue_longest_running_processor_seconds: gauge('Age of the oldest run that still goes.', ['name']),
   workqueue_retries_total: counter('Runs that failed and are tried again.', ['name']),
   rest_client_requests_total: counter('Requests to Kubernetes; code `<error>` had no answer.', [
     'code',
@@ -53,19 +50,8 @@ export const METRICS = {
   rest_client_request_duration_seconds: histogram('Duration of requests to Kubernetes.', REQUEST, ['verb', 'host']),
 
   // The Hetzner controller's names.
-  cloud_controller_manager_operations_total: counter('Operations at the cloud, by name.', ['op']),
-  cloud_controller_manager_server_cache_requests_total: counter('Reads of servers, by what the cache could serve.', [
-    'subsystem',
-    'mode',
-    'result',
-  ]),
-  cloud_controller_manager_load_balancer_type_cache_requests_total: counter(
-    'Reads of load balancer types, by what the cache could serve.',
-    ['subsystem', 'mode', 'result'],
-  ),
   hcloud_api_requests_total: counter('Answers of the Hetzner Cloud API.', ['code', 'method', 'api_endpoint']),
   hcloud_api_request_duration_seconds: histogram('Duration of requests to the Hetzner Cloud API.', REQUEST, ['method']),
-  hcloud_api_in_flight_requests: gauge('Requests to the Hetzner Cloud API that wait for an answer.'),
 
   // The server's.
   windlass_events_received_total: counter('Events in accepted batches, by type.', ['cluster', 'type']),
@@ -89,11 +75,10 @@ export const METRICS = {
   // The queue's.
   windlass_jobs: gauge('Jobs by state.', ['cluster', 'state']),
   windlass_oldest_waiting_seconds: gauge('How long the oldest job that could run has waited.', ['cluster']),
-  windlass_runs_total: counter('Runs by kind of work and outcome: ok, transient, throttled, permanent or aborted.', [
-    'cluster',
-    'kind',
-    'outcome',
-  ]),
+  windlass_runs_total: counter(
+    'Runs by kind of work and outcome: done, retry, throttled, permanent, aborted or lost.',
+    ['cluster', 'kind', 'outcome'],
+  ),
   windlass_run_duration_seconds: histogram('Duration of runs by kind of work.', WORK, ['cluster', 'kind']),
   windlass_change_to_run_seconds: histogram('From a trigger until the run that it asked for began.', WORK, [
     'cluster',
@@ -113,7 +98,6 @@ export const METRICS = {
     'cloud',
     'credential',
   ]),
-  windlass_cloud_throttled_total: counter("Times that work was put off until the cloud's own reset time.", ['cloud']),
   windlass_changes_applied_total: counter('Changes carried out at clouds and in Kubernetes, by kind.', [
     'cluster',
     'controller',
@@ -121,18 +105,6 @@ export const METRICS = {
   ]),
   windlass_node_deletions_total: counter('Nodes deleted since their machine is gone.', ['cluster']),
   windlass_node_deletions_held: gauge('1 while deletions of Nodes wait for a human, else 0.', ['cluster']),
-  windlass_orphans: gauge('Things at the cloud that are labelled as ours and belong to no Service.', [
-    'cluster',
-    'kind',
-  ]),
-
-  // The forwarder's.
-  windlass_forwarder_events_total: counter('Events sent and accepted, by type.', ['type']),
-  windlass_forwarder_pending: gauge('Objects whose change the server has not confirmed yet.'),
-  windlass_forwarder_lag_seconds: gauge('Age of the oldest change that the server has not confirmed yet.'),
-  windlass_forwarder_watch_age_seconds: gauge('Since the last sign of life of a watch.', ['kind']),
-  windlass_forwarder_relists_total: counter('Lists that closed a gap, by reason.', ['kind', 'reason']),
-  windlass_forwarder_send_failures_total: counter('Attempts to send that were not accepted, by reason.', ['reason']),
 } as const
 
 type Table = typeof METRICS
@@ -160,8 +132,12 @@ export function createMetrics(options: { process?: boolean } = {}): Metrics {
   for (const [name, { type, help, labels, buckets }] of Object.entries<Definition>(METRICS)) {
     const common = { name, help, labelNames: labels, registers: [registry] }
     if (type === 'counter') counters.set(name, new Counter(common))
-    else if (type === 'gauge') gauges.set(name, new Gauge(common))
-    else histograms.set(name, new Histogram({ ...common, buckets: [...(buckets ?? [])] }))
+    else if (type === 'gauge') {
+      const created = new Gauge(common)
+      // A gauge that this process never sets is not 0.
+      if (labels.length === 0) created.remove()
+      gauges.set(name, created)
+    } else histograms.set(name, new Histogram({ ...common, buckets: [...(buckets ?? [])] }))
   }
   return {
     registry,

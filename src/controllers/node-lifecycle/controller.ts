@@ -3,7 +3,7 @@ import { messageOf } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeTaints } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
-import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
+import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
 import type { ReconcileResult } from '../reconcile.ts'
 import { isShutdownTaint, observeLife, SHUTDOWN_TAINT } from './life.ts'
 
@@ -24,7 +24,7 @@ export async function reconcileLifecycle(
     case 'wait':
       return { requeueAfterMs: step.forMs }
     case 'hold':
-      holdOn(cluster, known, step.why)
+      holdOn(cluster, known, step.why, call)
       return { requeueAfterMs: step.forMs }
     case 'set-shutdown':
       await setShutdownTaint(cluster, step.node, step.off, call)
@@ -55,11 +55,17 @@ async function deleteNode(cluster: Cluster, node: NodeProjection, call: Call): P
     })
     throw error
   }
+  countChanges(cluster, 'lifecycle', [{ kind: 'delete-node' }])
+  cluster.metrics?.increment('windlass_node_deletions_total', 1, { cluster: cluster.id })
   call.log.warn({ object: `Node/${node.name}`, providerId: node.providerId }, 'deleted a node whose machine is gone')
   return {}
 }
 
-function holdOn(cluster: Cluster, node: NodeProjection, why: string): void {
+function holdOn(cluster: Cluster, node: NodeProjection, why: string, call: Call): void {
+  call.log.warn(
+    { object: `Node/${node.name}`, providerId: node.providerId, why },
+    'keeps a node whose machine is not found',
+  )
   cluster.recorder.record({
     object: nodeObject(node),
     type: 'Warning',
@@ -74,5 +80,6 @@ async function setShutdownTaint(cluster: Cluster, node: NodeProjection, on: bool
   const { uid, resourceVersion } = node
   const taints = on ? [...others, { ...SHUTDOWN_TAINT }] : others
   await cluster.kubernetes.patch(NODES, { name: node.name }, nodeTaints({ taints, uid, resourceVersion }), call)
+  countChanges(cluster, 'lifecycle', [{ kind: 'set-shutdown-taint' }])
   call.log.info({ object: `Node/${node.name}`, off: on }, 'set the shutdown taint by the power of the machine')
 }

@@ -9,6 +9,9 @@ import { decideDeletion } from './decide.ts'
 /** Says to the scheduler and to volume controllers that the machine is off. */
 export const SHUTDOWN_TAINT = { key: 'node.cloudprovider.kubernetes.io/shutdown', effect: 'NoSchedule' } as const
 
+/** Label by which a human says that machines are gone: on one Node it ends the hold on deletions of all. */
+const MACHINE_GONE = 'windlass.dev/machine-gone'
+
 /** How long a node is left alone whose absence only a human can settle. */
 const HOLD_MS = 10 * 60_000
 
@@ -75,12 +78,13 @@ async function missing(
   if (verdict.kind === 'hold') return { kind: 'hold', forMs: HOLD_MS, why: `${searched}, but ${verdict.why}` }
   const nodes = await cluster.state.nodes.all()
   const nodeCount = nodes.complete ? nodes.nodes.length : (await readFreshNodes(cluster, call)).length
+  if (node.labels[MACHINE_GONE] === 'true') await cluster.state.releaseDeletions()
   const { allowed, used, limit } = await cluster.state.allowDeletion(node.uid, nodeCount)
   if (allowed) return { kind: 'delete', node }
   return {
     kind: 'hold',
     forMs: HOLD_MS,
-    why: `${used} nodes of this cluster were deleted within ten minutes, and ${limit} are the limit. If the machines are gone for good, delete the Node yourself; otherwise look at the cloud project and its token`,
+    why: `${used} nodes of this cluster were deleted within ten minutes, and ${limit} are the limit. If the machines are gone for good, say so by label ${MACHINE_GONE}=true on this Node; otherwise look at the cloud project and its token`,
   }
 }
 

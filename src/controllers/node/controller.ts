@@ -4,7 +4,7 @@ import { fingerprint, type NodeProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { nodeAddresses, nodeInitialised, nodeLabels } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
-import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
+import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNode } from '../nodes.ts'
 import { findMachine, type MachineLookup } from './lookup.ts'
 import { changedNode, isUninitialised, type NodeChange, planLabels, planNode } from './plan.ts'
@@ -65,15 +65,9 @@ async function apply(
     if (!written) return undefined
     present = changedNode(present, change, written)
     call.log.debug({ object: `Node/${node.name}`, change: change.kind, summary: change.summary }, 'changed a node')
+    countChanges(cluster, 'node', [change])
     // At once: if the next change fails, the run that comes then finds the node initialised already.
-    if (change.kind === 'initialise')
-      cluster.recorder.record({
-        object: nodeObject(present),
-        type: 'Normal',
-        reason: 'Synced',
-        message: `Initialised as ${present.providerId ?? 'unknown'}`,
-        component: COMPONENT.node,
-      })
+    if (change.kind === 'initialise') reportInitialised(cluster, present)
   }
   return present
 }
@@ -88,6 +82,19 @@ function patchOf(change: NodeChange, { uid, resourceVersion }: NodeProjection) {
     case 'set-addresses':
       return nodeAddresses({ addresses: change.addresses, uid })
   }
+}
+
+function reportInitialised(cluster: Cluster, node: NodeProjection): void {
+  const delayS = Math.max(0, cluster.nowMs() - Date.parse(node.creationTimestamp)) / 1000
+  cluster.metrics?.observe('node_controller_initial_node_sync_delay_seconds', delayS)
+  cluster.metrics?.observe('node_controller_cloud_provider_taint_removal_delay_seconds', delayS)
+  cluster.recorder.record({
+    object: nodeObject(node),
+    type: 'Normal',
+    reason: 'Synced',
+    message: `Initialised as ${node.providerId ?? 'unknown'}`,
+    component: COMPONENT.node,
+  })
 }
 
 /** A machine that is not there yet may appear without any event: the run fails in passing and comes again. */

@@ -3,8 +3,9 @@ import { kindOf, messageOf, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
-import { type Cluster, COMPONENT, nodeObject, recordNotes } from '../cluster.ts'
+import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNodes } from '../nodes.ts'
+import { foreignProject, showsOurMachines } from '../own-project.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 
 const CREATED = { status: 'False', reason: 'RouteCreated', message: 'All pod CIDRs of this node are routed' }
@@ -15,13 +16,19 @@ const MISSING = { status: 'True', reason: 'NoRouteCreated', message: 'A pod CIDR
  * One run at a time covers the whole network, which also takes one change at a time only.
  */
 export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
-  const routes = cluster.clouds.find((cloud) => cloud.routes)?.routes
+  const cloud = cluster.clouds.find((one) => one.routes)
+  const routes = cloud?.routes
   if (!routes || !cluster.framework.configureCloudRoutes) return {}
+  cluster.metrics?.increment('route_controller_route_sync_total', 1)
   // A route is taken away for what the list does not name, so the list is fresh.
   const nodes = await readFreshNodes(cluster, call)
   const byName = new Map(nodes.map((node) => [node.name, node]))
   const plan = await routes.plan(nodes, cluster.framework.clusterCidrs, call)
+  // In a namesake network of another project every route of its cluster would look stale.
+  if (plan.changes.length > 0 && (await showsOurMachines(cluster, cloud, nodes, call)) !== 'yes')
+    throw foreignProject(cloud, 'The routes of the network')
   const { routed, failed, notes } = await routes.apply(plan, call)
+  if (failed.size === 0) countChanges(cluster, 'route', plan.changes)
   for (const note of [...plan.notes, ...notes])
     if (note.node !== undefined) {
       const node = byName.get(note.node)

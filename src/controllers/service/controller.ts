@@ -7,8 +7,9 @@ import { addFinalizer, loadBalancerStatus, removeFinalizer } from '../../kuberne
 import { SERVICES } from '../../kubernetes/resources.ts'
 import type { ServiceRecord } from '../../state/service-record.ts'
 import { annotateService, applyAnnouncement } from '../announcement/apply.ts'
-import { type Cluster, COMPONENT, loadBalancersOf, recordNotes, serviceObject } from '../cluster.ts'
+import { type Cluster, COMPONENT, countChanges, loadBalancersOf, recordNotes, serviceObject } from '../cluster.ts'
 import { readFreshNodes, readNodes } from '../nodes.ts'
+import { foreignProject, showsOurMachines } from '../own-project.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { eligibleNodes } from './eligible.ts'
 import { sameIngress } from './status.ts'
@@ -41,10 +42,27 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   if (!service) return {}
   const current = record?.uid === service.uid ? record : undefined
   if (declined) return await letGo(cluster, loadBalancers, service, current, call)
-  if (wantsLoadBalancer(service)) return await ensure(cluster, clouds, service, { record: current, token }, request)
+  if (wantsLoadBalancer(service)) {
+    const ensured = () => ensure(cluster, clouds, service, { record: current, token }, request)
+    return request.cause === 'targets' ? await timed(cluster, ensured) : await ensured()
+  }
   if (needsCleanup(service) || (current && !service.deleting))
     return await cleanUp(cluster, loadBalancers, service, call)
   return {}
+}
+
+/** Measures a run that only the nodes asked for. */
+async function timed({ metrics, nowMs }: Cluster, follow: () => Promise<ReconcileResult>): Promise<ReconcileResult> {
+  const begunMs = nowMs()
+  metrics?.increment('service_controller_loadbalancer_sync_total', 1)
+  try {
+    return await follow()
+  } catch (error) {
+    if (isReportable(error)) metrics?.increment('service_controller_nodesync_error_total', 1)
+    throw error
+  } finally {
+    metrics?.observe('service_controller_update_loadbalancer_host_latency_seconds', (nowMs() - begunMs) / 1000)
+  }
 }
 
 /** Asked for by the Service itself, or made by one of the clouds for its own work. */
@@ -86,6 +104,7 @@ async function ensure(
     if (nodes.length === 0) event('Warning', 'UnAvailableLoadBalancer', 'There are no nodes that may be targets')
     if (plan.changes.length > 0) event('Normal', 'EnsuringLoadBalancer', summaryOf(plan))
     const applied = await loadBalancers.apply(plan, call)
+    countChanges(cluster, 'service', plan.changes)
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
     if (!announced) return {}
@@ -151,9 +170,37 @@ export async function planWithNodes(
     : await readNodes(cluster, call)
   const known = eligibleNodes(nodes)
   const plan = await loadBalancers.plan(service, known, call)
+  if (plan.unmarked && plan.changes.length > 0)
+    await requireOwnProject(cluster, loadBalancers, 'A load balancer would be made or adopted', nodes, call)
   if (fresh || !plan.changes.some(({ withdraws }) => withdraws)) return { plan, nodes: known }
   const present = eligibleNodes(await readFreshNodes(cluster, call))
   return { plan: await loadBalancers.plan(service, present, call), nodes: present }
+}
+
+/** What deletion takes. That there is nothing to delete counts only where the credential would show it. */
+export async function planDeletion(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceIdentity,
+  call: Call,
+): Promise<LoadBalancerPlan> {
+  const plan = await loadBalancers.planDeletion(service, call)
+  if (plan.unmarked) {
+    const { nodes } = await readNodes(cluster, call)
+    await requireOwnProject(cluster, loadBalancers, 'No load balancer of this Service is found', nodes, call)
+  }
+  return plan
+}
+
+async function requireOwnProject(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  what: string,
+  nodes: readonly NodeProjection[],
+  call: Call,
+): Promise<void> {
+  const cloud = cluster.clouds.find((one) => one.loadBalancers === loadBalancers)
+  if (cloud && (await showsOurMachines(cluster, cloud, nodes, call)) === 'no') throw foreignProject(cloud, what)
 }
 
 async function writeStatus(
@@ -212,7 +259,7 @@ async function deleteLoadBalancer(
       message,
       component: COMPONENT.service,
     })
-  const plan = await loadBalancers.planDeletion(service, call)
+  const plan = await planDeletion(cluster, loadBalancers, service, call)
   recordNotes(cluster, serviceObject(service), plan.notes)
   if (plan.changes.length > 0) event('DeletingLoadBalancer', summaryOf(plan))
   // The cluster lets go of an address before the cloud may give it to somebody else.
@@ -221,6 +268,7 @@ async function deleteLoadBalancer(
     if (essential.length + faults.length > 0) throw combined([...essential, ...faults])
   }
   const { notes } = await loadBalancers.applyDeletion(plan, call)
+  countChanges(cluster, 'service', plan.changes)
   recordNotes(cluster, serviceObject(service), notes)
   event('DeletedLoadBalancer', 'The load balancer is gone')
   return plan

@@ -70,7 +70,10 @@ function count(
   }
   for (const { kind, complete } of snapshots)
     metrics.increment('windlass_snapshots_total', 1, { cluster, kind, result: complete ? 'complete' : 'incomplete' })
-  for (const { kind, urgency } of triggers) metrics.increment('windlass_triggers_total', 1, { cluster, kind, urgency })
+  for (const { kind, urgency } of triggers) {
+    metrics.increment('windlass_triggers_total', 1, { cluster, kind, urgency })
+    metrics.increment('workqueue_adds_total', 1, { name: kind })
+  }
 }
 
 /** One line per batch, and one per object that changed, so that the way of one Service can be followed. */

@@ -33,6 +33,7 @@ export async function metricsRoute(instance: FastifyInstance, { deps }: { deps: 
     metrics.set('windlass_redis_up', (await deps.stores.problems()).length === 0 ? 1 : 0)
     metrics.clear('windlass_jobs')
     metrics.clear('windlass_oldest_waiting_seconds')
+    metrics.clear('windlass_node_deletions_held')
     await Promise.all(
       [...deps.clusters.keys()].map(async (cluster) => {
         try {
@@ -40,6 +41,8 @@ export async function metricsRoute(instance: FastifyInstance, { deps }: { deps: 
           for (const [state, jobs] of Object.entries({ waiting, active, delayed, failed }))
             metrics.set('windlass_jobs', jobs, { cluster, state })
           metrics.set('windlass_oldest_waiting_seconds', oldestWaitingMs / 1000, { cluster })
+          const held = (await deps.stores.deletions.heldSinceMs(cluster)) !== undefined
+          metrics.set('windlass_node_deletions_held', held ? 1 : 0, { cluster })
         } catch (error) {
           // The other numbers are worth having, and windlass_redis_up says why these are not there.
           deps.log.warn({ cluster, reason: messageOf(error) }, 'the backlog could not be read')
