@@ -8,7 +8,8 @@ import type { Project } from './model.ts'
 /** The project, which hardly changes. */
 export interface Projects {
   get(call: Call, options?: { fresh?: boolean }): Promise<Project>
-  forget(): Promise<void>
+  /** What a write has answered, for all workers. */
+  learn(project: Project, call: Call): Promise<void>
 }
 
 const MAX_AGE_MS = 30_000
@@ -20,11 +21,15 @@ export function createProjects(options: {
   projectId: number
 }): Projects {
   const { client, redis, prefix, projectId } = options
+  let learnt: Project | undefined
   const shared = createSharedRead<Project>({
     ...(redis ? { redis } : {}),
     key: () => `${prefix}:cherry:v1:project:${client.account()}`,
     maxAgeMs: MAX_AGE_MS,
     async fetch(call) {
+      const known = learnt
+      learnt = undefined
+      if (known) return known
       const project = await client.project.get(call)
       if (project) return project
       throw permanent(`Cherry Servers has no project ${projectId} for this API key: check CHERRY_PROJECT_ID.`, {
@@ -32,5 +37,11 @@ export function createProjects(options: {
       })
     },
   })
-  return { get: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)), forget: shared.forget }
+  return {
+    get: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)),
+    async learn(project, call) {
+      learnt = project
+      await shared.fresh(call)
+    },
+  }
 }

@@ -24,6 +24,8 @@ export interface CherryProviderOptions {
   prefix: string
   /** Closed with the provider when it is the provider's own. */
   http?: Http
+  /** One per credential, for tests that must not wait. */
+  pace?: (credential: string) => Pace
   onRequest?: (report: RequestReport) => void
   /** In the `User-Agent`. */
   version?: string
@@ -38,7 +40,7 @@ export function createCherryProvider(options: CherryProviderOptions): CloudProvi
     http,
     settings,
     version,
-    pace: paces((credential) => createPace({ ...shared, credential })),
+    pace: paces(options.pace ?? ((credential) => createPace({ ...shared, credential }))),
     ...(onRequest ? { onRequest } : {}),
   })
   const servers = createServers({ client, ...shared })

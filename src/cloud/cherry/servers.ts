@@ -9,6 +9,8 @@ export interface Servers {
   /** Undefined when the API says that there is no such server, in this project or another. */
   byId(id: ServerId, call: Call, options?: { fresh?: boolean }): Promise<Server | undefined>
   list(call: Call, options?: { fresh?: boolean }): Promise<readonly Server[]>
+  /** The list if it is known here and young; asks nobody. */
+  peek(): readonly Server[] | undefined
   /** A write has made what is known wrong. */
   forget(): Promise<void>
 }
@@ -31,6 +33,7 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
       return listed ?? client.servers.get(id, call)
     },
     list: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)),
+    peek: shared.peek,
     forget: shared.forget,
   }
 }

@@ -15,7 +15,7 @@ import type {
 } from '../../provider.ts'
 import type { Addresses } from '../addresses.ts'
 import type { CherryClient } from '../client.ts'
-import type { Address, Project } from '../model.ts'
+import type { Address, Project, Server } from '../model.ts'
 import type { Projects } from '../projects.ts'
 import { parseProviderId } from '../provider-id.ts'
 import type { Servers } from '../servers.ts'
@@ -66,6 +66,8 @@ interface CherryPlan extends LoadBalancerPlan {
   readonly context?: PlanContext
 }
 
+type MadePlan = CherryPlan & { readonly context: PlanContext }
+
 /** What was observed, for carrying the plan out. */
 interface PlanContext {
   service: ServiceProjection
@@ -96,9 +98,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   /** The servers of the nodes. One that can't be read leaves the others as they are; one that is gone takes no part. */
   async function candidatesOf(nodes: readonly NodeProjection[], call: Call) {
     const unreadable = new Map<NodeProjection, Error>()
-    const read = async (fresh: boolean): Promise<Candidate[]> => {
-      unreadable.clear()
-      const listed = new Map((await servers.list(call, { fresh })).map((server) => [server.id, server]))
+    const ofServers = async (list: readonly Server[]): Promise<Candidate[]> => {
+      const listed = new Map(list.map((server) => [server.id, server]))
       const found = await Promise.all(
         nodes.filter(takesPart).map(async (node): Promise<Candidate[]> => {
           const id = parseProviderId(node.providerId ?? '')
@@ -116,9 +117,14 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       )
       return found.flat()
     }
-    const known = await read(false)
+    const known = servers.peek()
+    if (known) {
+      const candidates = await ofServers(known)
+      if (candidates.every(({ server }) => server.bgpEnabled === true)) return { candidates, unreadable }
+      unreadable.clear()
+    }
     // An update of a server says its tags anew: they must not be older than need be.
-    const candidates = known.some(({ server }) => server.bgpEnabled !== true) ? await read(true) : known
+    const candidates = await ofServers(await servers.list(call, { fresh: true }))
     return { candidates, unreadable }
   }
 
@@ -150,7 +156,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   }
 
   /** The address of the Service, made, found or proven to live. */
-  async function addressFor({ changes, context }: Required<CherryPlan>, call: Call): Promise<string[]> {
+  async function addressFor({ changes, context }: MadePlan, call: Call): Promise<string[]> {
     if (context.addresses) {
       const claim = changes.find((change) => change.kind === 'claim-address')
       if (!claim) return [...context.addresses]
@@ -173,13 +179,13 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   }
 
   /** BGP of the project, and the ASN that its servers have. */
-  async function projectAsn({ changes, context }: Required<CherryPlan>, call: Call): Promise<number> {
+  async function projectAsn({ changes, context }: MadePlan, call: Call): Promise<number> {
     const switching = changes.find((change) => change.kind === 'enable-project-bgp')
     let project = context.project
     if (switching) {
       const answered = await client.project.enableBgp(switching.name, call)
-      await projects.forget()
       project = answered?.localAsn ? answered : await projects.get(call, { fresh: true })
+      if (project === answered) await projects.learn(project, call)
     }
     if (project.localAsn !== 0) return project.localAsn
     throw transient('Cherry Servers has not given the project an ASN yet, so its nodes have no BGP sessions.', {
@@ -275,11 +281,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     async apply(plan, call): Promise<Applied> {
       const { context } = plan as CherryPlan
       if (!context) throw permanent('This plan was not made for Cherry Servers.')
-      const own: Required<CherryPlan> = {
-        announcement: withdraw(balancer, context.service, {}),
-        ...(plan as CherryPlan),
-        context,
-      }
+      const own: MadePlan = { ...(plan as CherryPlan), context }
       // The address first: without one there is nothing to announce, and no reason to touch a server.
       const address = await addressFor(own, call)
       const localAsn = await projectAsn(own, call)

@@ -1,0 +1,241 @@
+import t from 'tap'
+import { after, bench, CLUSTER_UID, KUBE_VIP, node, service, tags, twoServers, UID, workers } from './bench.ts'
+
+t.test('a Service gets one floating IP with the tags that the replaced controller looks for', async (t) => {
+  const b = await bench(t)
+  const applied = await b.ensure(service())
+  const [address, ...others] = b.floating()
+  t.same(others, [])
+  t.match(address?.tags, tags('default/web', { 'windlass-uid': UID }))
+  t.same(address?.tags.service, 'grOt6dAM0WQqTUIOZw1s2Y60hJou4P9m1mieZFyOsz8=')
+  t.same(applied.ingress, [{ ip: address?.address, ipMode: 'VIP' }])
+  t.same(applied.announcement?.serviceAnnotations, {
+    [KUBE_VIP]: address?.address,
+    'windlass.dev/cherry-address': `${UID} ${address?.address}`,
+  })
+  t.same(applied.faults, [])
+  const done = after(service(), applied)
+  t.same(await b.summaries(done), [], 'then there is nothing left to do')
+  b.calls()
+  t.same((await b.ensure(done)).superseded, undefined)
+  t.same(
+    Object.keys(b.calls()).filter((key) => !key.startsWith('GET')),
+    [],
+    'and nothing is written',
+  )
+})
+
+t.test('BGP goes on for project and servers, with the tags that the servers have by then', async (t) => {
+  const b = await bench(t)
+  await b.provider.instances.listProviderIds(b.call)
+  await b.simulator.control.mutate({ servers: [{ hostname: 'worker-1', tags: { team: 'blue' } }] })
+  await b.ensure(service())
+  const { servers, projects } = b.simulator.control.state() as unknown as {
+    servers: { hostname: string; bgp: { enabled: boolean }; tags: Record<string, string> }[]
+    projects: { bgp: { enabled: boolean } }[]
+  }
+  t.same(projects[0]?.bgp.enabled, true)
+  t.same(
+    servers.map(({ bgp }) => bgp.enabled),
+    [true, true],
+  )
+  t.same(servers.find(({ hostname }) => hostname === 'worker-1')?.tags, { team: 'blue' })
+})
+
+t.test('ten nodes and five Services need few calls', async (t) => {
+  const servers = Array.from({ length: 10 }, (_, i) => ({
+    ...twoServers.servers[0],
+    id: 383531 + i,
+    hostname: `worker-${i + 1}`,
+    ip_addresses: [{ address: `5.199.160.${31 + i}`, type: 'primary-ip' }],
+  }))
+  const b = await bench(t, { account: { servers } })
+  const nodes = servers.map(({ id, hostname }) => node(hostname, { providerId: `cherryservers://${id}` }))
+  const services = ['a', 'b', 'c', 'd', 'e'].map((name) => service({}, { name, uid: `uid-${name}` }))
+  await b.ensure(services[0] ?? service(), nodes)
+  await Promise.all(services.slice(1).map((one) => b.ensure(one, nodes)))
+  const calls = Object.values(b.calls()).reduce((sum, count) => sum + count, 0)
+  t.comment(`${calls} calls`)
+  t.ok(calls <= 25, `${calls} calls`)
+  t.equal(b.floating().length, 5)
+})
+
+t.test('a lost answer makes no second address', async (t) => {
+  const b = await bench(t)
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'drop-after-commit', times: 1 })
+  const applied = await b.ensure(service())
+  t.equal(b.floating().length, 1)
+  t.same(applied.ingress[0]?.ip, b.floating()[0]?.address)
+})
+
+t.test('where lists lag and two were made, all agree on one and the other goes when nobody uses it', async (t) => {
+  const b = await bench(t)
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'stale', ms: 600, times: 1 })
+  const first = await b.ensure(service())
+  // A worker that died before it wrote the status; the next does not see the address yet.
+  const second = await b.ensure(service())
+  t.equal(b.floating().length, 2)
+  const published = after(service(), second)
+  let again = await b.ensure(published)
+  while (!again.superseded) again = await b.ensure(published)
+  await b.loadBalancers.applyDeletion(again.superseded, b.call)
+  t.same(again.ingress, second.ingress, 'what is published stays')
+  t.same(
+    b.floating().map(({ address }) => address),
+    [second.ingress[0]?.ip],
+  )
+  t.not(first.ingress[0]?.ip, second.ingress[0]?.ip)
+})
+
+t.test('an address of the replaced controller is taken over with all of its tags', async (t) => {
+  const ips = [{ address: '46.166.170.77', region: 'NL-Amsterdam', tags: tags('default/web', { extra: 'x' }) }]
+  const b = await bench(t, { account: { ...twoServers, ips } })
+  const applied = await b.ensure(service({ [KUBE_VIP]: '46.166.170.77' }))
+  t.same(applied.ingress[0]?.ip, '46.166.170.77')
+  t.same(b.floating()[0]?.tags, tags('default/web', { extra: 'x', 'windlass-uid': UID }))
+})
+
+t.test('an address that was given back and is listed still is not taken', async (t) => {
+  const b = await bench(t, { options: { deleted_stays_ms: 400 } })
+  const gone = after(service(), await b.ensure(service()))
+  await b.remove(gone)
+  const reborn = await b.ensure(service())
+  t.not(reborn.ingress[0]?.ip, undefined)
+  const alive = await b.ensure(after(service(), reborn))
+  t.same(alive.ingress, reborn.ingress)
+})
+
+t.test('a Service made again under its name has an address of its own, and the old one goes', async (t) => {
+  const b = await bench(t)
+  const former = after(service(), await b.ensure(service()))
+  const next = { ...former, uid: 'uid-2', ingress: [] }
+  const applied = await b.ensure(next)
+  t.equal(b.floating().length, 1)
+  t.equal(b.floating()[0]?.tags['windlass-uid'], 'uid-2')
+  // The clean-up of the former comes late.
+  await b.remove(former)
+  t.same(
+    b.floating().map(({ address }) => address),
+    [applied.ingress[0]?.ip],
+  )
+})
+
+t.test("a user's address is used, and never tagged or released", async (t) => {
+  const ips = [{ address: '5.199.171.222', region: 'LT-Siauliai', tags: { mine: 'yes' } }]
+  const b = await bench(t, { account: { ...twoServers, ips } })
+  for (const one of [service({ [KUBE_VIP]: '5.199.171.222' }), service({}, { loadBalancerIp: '5.199.171.222' })]) {
+    const applied = await b.ensure(one)
+    t.same(applied.ingress, [{ ip: '5.199.171.222', ipMode: 'VIP' }])
+    t.same(applied.announcement?.serviceAnnotations, {})
+    await b.remove(one)
+  }
+  t.same(
+    b.floating().map(({ tags }) => tags),
+    [{ mine: 'yes' }],
+  )
+})
+
+t.test('a user who brings an address later gets it, and ours is released after that', async (t) => {
+  const b = await bench(t)
+  const own = after(service(), await b.ensure(service()))
+  const wished = { ...own, annotations: { ...own.annotations, [KUBE_VIP]: '145.60.80.60' } }
+  const applied = await b.ensure(wished)
+  t.same(applied.ingress, [{ ip: '145.60.80.60', ipMode: 'VIP' }])
+  t.equal(b.floating().length, 1, 'not before the cluster has turned away')
+  if (applied.superseded) await b.loadBalancers.applyDeletion(applied.superseded, b.call)
+  t.same(b.floating(), [])
+})
+
+t.test('our own annotation is no wish, also on a copy of the Service', async (t) => {
+  const b = await bench(t)
+  const own = after(service(), await b.ensure(service()))
+  await b.remove(own)
+  const copy = { ...own, uid: 'uid-2', ingress: [] }
+  const applied = await b.ensure(copy)
+  t.not(applied.ingress[0]?.ip, undefined)
+  t.same(applied.ingress[0]?.ip, b.floating()[0]?.address, 'an address that is there')
+})
+
+t.test('an address that is assigned is taken off before it is released', async (t) => {
+  const b = await bench(t)
+  const own = after(service(), await b.ensure(service()))
+  const [address] = b.floating()
+  await b.simulator.control.mutate({ ips: [{ address: address?.address, targeted_to: 383531 }] })
+  await b.remove(own)
+  t.same(b.floating(), [])
+})
+
+t.test('one bad node keeps no other from its BGP, and is tried again', async (t) => {
+  const b = await bench(t)
+  b.simulator.control.fault({ match: 'PUT /servers/{id}', kind: 'error', code: '500', times: 1 })
+  const applied = await b.ensure(service())
+  t.equal(applied.faults.length, 1)
+  t.equal(applied.ingress.length, 1)
+  t.equal((await b.summaries(after(service(), applied))).length, 1, 'only the one that failed is left to do')
+})
+
+t.test('without an address nothing else is touched', async (t) => {
+  const b = await bench(t)
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'error', code: '400', times: 1 })
+  await t.rejects(b.ensure(service()), { message: /region|limit|400|Cherry/ })
+  t.same(
+    b.writes.map((what) => what.split(' ')[0]),
+    ['reserving'],
+  )
+  const nowhere = await bench(t, { settings: { region: undefined } })
+  await t.rejects(nowhere.ensure(service()), { code: 'no_region' })
+  t.same(nowhere.writes, [])
+  t.equal((await nowhere.ensure(service({ 'cherryservers.com/fip-region': 'NL-Amsterdam' }))).ingress.length, 1)
+})
+
+t.test('half a list of addresses is no reason to make one', async (t) => {
+  const ips = Array.from({ length: 4 }, (_, i) => ({
+    address: `5.199.171.${200 + i}`,
+    region: 'LT-Siauliai',
+    tags: {},
+  }))
+  const b = await bench(t, { account: { ...twoServers, ips } })
+  b.simulator.control.fault({ match: 'GET /projects/{id}/ips', kind: 'partial-page', times: -1 })
+  await t.rejects(b.ensure(service()), { kind: 'transient', code: 'incomplete' })
+  t.same(b.writes, [])
+})
+
+t.test('nodes of the selector only, and of this cloud only, take part', async (t) => {
+  const b = await bench(t, { settings: { bgpNodeSelector: 'edge' } })
+  const [one, two] = workers(1, 2)
+  if (!one || !two) return
+  const nodes = [
+    { ...one, labels: { edge: '1' } },
+    two,
+    node('foreign', { providerId: 'hcloud://1', labels: { edge: '' } }),
+  ]
+  await b.ensure(service(), nodes)
+  t.same(
+    b.writes.filter((what) => what.includes('server')),
+    ['switching BGP on for server 383531'],
+  )
+  t.not(
+    b.loadBalancers.targetsKey(service(), nodes),
+    b.loadBalancers.targetsKey(service(), [one, two]),
+    'a label that the selector names changes the targets',
+  )
+})
+
+t.test('addresses of other clusters and Services are not ours', async (t) => {
+  const other = tags('default/web', { cluster: 'another' })
+  const ips = [
+    { address: '5.199.171.201', region: 'LT-Siauliai', tags: other },
+    { address: '5.199.171.202', region: 'LT-Siauliai', tags: { service: other.service, cluster: CLUSTER_UID } },
+  ]
+  const b = await bench(t, { account: { ...twoServers, ips } })
+  const own = after(service(), await b.ensure(service()))
+  t.equal(b.floating().length, 3)
+  await b.remove(own)
+  t.same(
+    b
+      .floating()
+      .map(({ address }) => address)
+      .sort(),
+    ['5.199.171.201', '5.199.171.202'],
+  )
+})
