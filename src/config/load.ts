@@ -238,7 +238,6 @@ function clusterOf(
         clusterName: settings.clusterName,
         clusterCidrs: settings.clusterCidr ?? [],
         configureCloudRoutes: settings.configureCloudRoutes,
-        routeReconciliationPeriodMs: settings.routeReconciliationPeriod,
         nodeMonitorPeriodMs: settings.nodeMonitorPeriod,
         nodeStatusUpdateFrequencyMs: settings.nodeStatusUpdateFrequency,
       },

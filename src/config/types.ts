@@ -78,7 +78,6 @@ export interface FrameworkSettings {
   clusterName: string
   clusterCidrs: string[]
   configureCloudRoutes: boolean
-  routeReconciliationPeriodMs: number
   nodeMonitorPeriodMs: number
   nodeStatusUpdateFrequencyMs: number
 }

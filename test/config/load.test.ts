@@ -53,7 +53,6 @@ t.test('all in one needs a Redis, a cluster and one cloud, and nothing else', as
           clusterName: 'kubernetes',
           clusterCidrs: [],
           configureCloudRoutes: true,
-          routeReconciliationPeriodMs: 10_000,
           nodeMonitorPeriodMs: 5000,
           nodeStatusUpdateFrequencyMs: 300_000,
         },
@@ -386,7 +385,6 @@ t.test('flags of the framework take effect, or tell why not', async (t) => {
     controllers: '*,-route',
     'cluster-cidr': '10.244.0.0/16,fd00:10::/48',
     'node-monitor-period': '1s',
-    'route-reconciliation-period': '30s',
     'configure-cloud-routes': 'false',
     'leader-elect': 'false',
     'allow-untagged-cloud': 'true',
@@ -394,7 +392,6 @@ t.test('flags of the framework take effect, or tell why not', async (t) => {
   t.match(cluster?.framework, {
     clusterCidrs: ['10.244.0.0/16', 'fd00:10::/48'],
     nodeMonitorPeriodMs: 1000,
-    routeReconciliationPeriodMs: 30_000,
     configureCloudRoutes: false,
   })
   t.notOk(cluster?.framework.controllers.has('node-route-controller'))
