@@ -235,7 +235,6 @@ function clusterOf(
       webhookKeys: keys !== undefined && 'value' in keys ? keys.value : [],
       framework: {
         controllers: settings.controllers,
-        clusterName: settings.clusterName,
         clusterCidrs: settings.clusterCidr ?? [],
         configureCloudRoutes: settings.configureCloudRoutes,
         nodeMonitorPeriodMs: settings.nodeMonitorPeriod,

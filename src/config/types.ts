@@ -75,7 +75,6 @@ export type ControllerName =
 /** Flags of the cloud controller framework that change behaviour. */
 export interface FrameworkSettings {
   controllers: ReadonlySet<ControllerName>
-  clusterName: string
   clusterCidrs: string[]
   configureCloudRoutes: boolean
   nodeMonitorPeriodMs: number

@@ -50,7 +50,6 @@ t.test('all in one needs a Redis, a cluster and one cloud, and nothing else', as
         kubernetes: { kubeconfig: undefined },
         webhookKeys: [],
         framework: {
-          clusterName: 'kubernetes',
           clusterCidrs: [],
           configureCloudRoutes: true,
           nodeMonitorPeriodMs: 5000,

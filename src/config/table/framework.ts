@@ -1,5 +1,5 @@
 import { parseControllers } from '../controllers.ts'
-import { durationFrom, type Parsed, parseBool, parseClusterCidrs, parseText } from '../grammar.ts'
+import { durationFrom, type Parsed, parseBool, parseClusterCidrs } from '../grammar.ts'
 import { nearest } from '../nearest.ts'
 import { type Group, ignored, optional, setting } from '../setting.ts'
 
@@ -29,15 +29,6 @@ export const FRAMEWORK = {
     default: '*',
     commands: [...WORKING, 'server'],
     doc: 'Which controllers run: `cloud-node-controller`, `cloud-node-lifecycle-controller`, `service-lb-controller`, `node-route-controller`, or short `cloud-node`, `cloud-node-lifecycle`, `service`, `route`.',
-  }),
-  clusterName: setting({
-    shared: true,
-    flag: 'cluster-name',
-    parse: parseText,
-    form: 'text',
-    default: 'kubernetes',
-    commands: WORKING,
-    doc: 'Name of the cluster towards clouds that ask for one.',
   }),
   clusterCidr: optional({
     shared: true,
@@ -96,6 +87,7 @@ export const IGNORED: Group = Object.fromEntries([
   ...flags('cidr-allocator-type', 'kube-controller-manager gives nodes their CIDRs'),
   ...flags('external-cloud-volume-plugin node-sync-period', OBSOLETE),
   ...flags('concurrent-service-syncs concurrent-node-syncs concurrent-node-status-updates', QUEUE),
+  ...flags('cluster-name', 'neither cloud asks for it'),
   ...flags('min-resync-period', 'see `--resync-period`'),
   ...flags('route-reconciliation-period', 'routes follow changes of nodes; `--resync-period` repairs drift'),
   ...flags('controller-start-interval', 'controllers have no loops that start'),
