@@ -16,6 +16,11 @@ export interface CloudProvider {
    * For a provider id of Robot it is Robot's.
    */
   credentialId(providerId: string): string
+  /**
+   * `credentialId` of the credential that alone says which project is meant: with another one, the same names are other people's things.
+   * Absent where the settings name the project.
+   */
+  projectCredential?(): string
   /** First contact: one cheap read. Throws `permanent` for a refused credential, `transient` when there was no answer. */
   check(call: Call): Promise<void>
   readonly instances: Instances
@@ -88,6 +93,12 @@ export interface LoadBalancerPlan {
   readonly announcement?: Announcement
 }
 
+/** A plan that began with a look for the Service's load balancer. */
+export interface SoughtPlan extends LoadBalancerPlan {
+  /** Nothing at the cloud is marked as this Service's: it has nothing there, or this is not the project that has it. */
+  readonly unmarked?: boolean
+}
+
 /** How a load balancer is announced inside the cluster, for clouds where that is half of it. Desired state: the controller brings it about. */
 export interface Announcement {
   /** Annotations of the Service that are the cloud's to set; null takes one away. Those not named are left alone. */
@@ -156,11 +167,11 @@ export interface LoadBalancers {
    * Observe and plan. Pure of effects at the cloud. Throws one `permanent` error that lists all faults of the Service's annotations
    * before anything is created. `nodes` are those eligible by the framework's rules; the cloud applies its own selector.
    */
-  plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<LoadBalancerPlan>
+  plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<SoughtPlan>
   /** Carries a plan out, then reads what came of it. Safe to repeat from any point. */
   apply(plan: LoadBalancerPlan, call: Call): Promise<Applied>
   /** What deletion of this Service's load balancer takes; parses no annotation. Empty changes: nothing of ours is there. */
-  planDeletion(service: ServiceIdentity, call: Call): Promise<LoadBalancerPlan>
+  planDeletion(service: ServiceIdentity, call: Call): Promise<SoughtPlan>
   applyDeletion(plan: LoadBalancerPlan, call: Call): Promise<{ notes: Note[] }>
   /**
    * Names the target set that `plan` would ask for, without asking the cloud: equal text, equal targets. Used to find the Services

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
-import { wantedNetworkCondition } from '../../controllers/route/controller.ts'
+import { planNetwork, wantedNetworkCondition } from '../../controllers/route/controller.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { blank, faultsOf } from './item.ts'
 import { atCloud } from './services.ts'
@@ -14,12 +14,13 @@ export async function planAllRoutes(
   nodes: readonly NodeProjection[],
   call: Call,
 ): Promise<PlanItem | undefined> {
-  const { controllers, configureCloudRoutes, clusterCidrs } = cluster.framework
-  const routes = cluster.clouds.find((cloud) => cloud.routes)?.routes
+  const { controllers, configureCloudRoutes } = cluster.framework
+  const cloud = cluster.clouds.find((one) => one.routes)
+  const routes = cloud?.routes
   if (!routes || !configureCloudRoutes || !controllers.has('node-route-controller')) return undefined
   const item = blank(ROUTES_SUBJECT)
   try {
-    const plan = await routes.plan(nodes, clusterCidrs, call)
+    const plan = await planNetwork(cluster, cloud, routes, nodes, call)
     item.changes.push(...plan.changes.map(atCloud))
     item.notes.push(...plan.notes)
     // What is not yet routed gets its condition with its route.

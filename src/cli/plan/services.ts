@@ -2,7 +2,7 @@ import type { Call } from '../../call.ts'
 import type { Announcement, Change, LoadBalancers } from '../../cloud/provider.ts'
 import { planAnnouncement } from '../../controllers/announcement/apply.ts'
 import { type Cluster, loadBalancersOf } from '../../controllers/cluster.ts'
-import { isLeftAlone, planWithNodes } from '../../controllers/service/controller.ts'
+import { isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/controller.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
 import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
 import { WindlassError } from '../../errors.ts'
@@ -86,7 +86,7 @@ async function planCleanup(
   call: Call,
   ownsStatus = true,
 ): Promise<void> {
-  const plan = await loadBalancers.planDeletion(service, call)
+  const plan = await planDeletion(cluster, loadBalancers, service, call)
   if (plan.announcement) await planAnnounced(cluster, service, plan.announcement, item, call)
   item.changes.push(...plan.changes.map(atCloud))
   item.notes.push(...plan.notes)

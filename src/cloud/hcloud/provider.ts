@@ -78,6 +78,7 @@ export function createHcloudProvider(options: HcloudProviderOptions): CloudProvi
     owns,
     credentialId: (providerId) =>
       parseProviderId(providerId).kind === 'robot' ? (robotClient?.account() ?? 'no-robot') : client.account(),
+    projectCredential: client.account,
     async check(call: Call) {
       await client.checkToken(call)
       await network.id(call)

@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import type { CloudProvider, RoutePlan, Routes } from '../../cloud/provider.ts'
 import { kindOf, messageOf, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
@@ -23,10 +24,7 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   // A route is taken away for what the list does not name, so the list is fresh.
   const nodes = await readFreshNodes(cluster, call)
   const byName = new Map(nodes.map((node) => [node.name, node]))
-  const plan = await routes.plan(nodes, cluster.framework.clusterCidrs, call)
-  // In a namesake network of another project every route of its cluster would look stale.
-  if (plan.changes.length > 0 && (await showsOurMachines(cluster, cloud, nodes, call)) !== 'yes')
-    throw foreignProject(cloud, 'The routes of the network')
+  const plan = await planNetwork(cluster, cloud, routes, nodes, call)
   const { routed, failed, notes } = await routes.apply(plan, call)
   if (failed.size === 0) countChanges(cluster, 'route', plan.changes)
   for (const note of [...plan.notes, ...notes])
@@ -44,6 +42,20 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   const passing = [...failed.values()].some((error) => kindOf(error) !== 'permanent') || conflicts.some(isRejected)
   if (passing) throw transient(`Some nodes are not routed: ${faults.join('; ')}`)
   return {}
+}
+
+/** In a namesake network of another project every route of its cluster would look stale: nothing is planned without a machine of ours. */
+export async function planNetwork(
+  cluster: Cluster,
+  cloud: CloudProvider,
+  routes: Routes,
+  nodes: readonly NodeProjection[],
+  call: Call,
+): Promise<RoutePlan> {
+  const plan = await routes.plan(nodes, cluster.framework.clusterCidrs, call)
+  if (plan.changes.length > 0 && (await showsOurMachines(cluster, cloud, nodes, call)) !== 'yes')
+    throw foreignProject(cloud, 'The routes of the network')
+  return plan
 }
 
 /** What the condition NetworkUnavailable of a node has to become; undefined when it is so, or none of ours. */

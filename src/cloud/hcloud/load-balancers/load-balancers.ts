@@ -4,7 +4,7 @@ import { matches } from '../../../config/selector.ts'
 import type { HcloudSettings } from '../../../config/types.ts'
 import { kindOf, messageOf, permanent, transient, type WindlassError } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
-import type { Applied, LoadBalancerPlan, LoadBalancers, Note } from '../../provider.ts'
+import type { Applied, LoadBalancers, Note, SoughtPlan } from '../../provider.ts'
 import type { RobotServers } from '../../robot/servers.ts'
 import type { ActionPoller } from '../actions.ts'
 import { isCode, isNotFound } from '../api-error.ts'
@@ -19,7 +19,7 @@ import { type CertificatePlan, deleteCertificate, ownCertificates, planCertifica
 import type { LoadBalancerChange } from './changes.ts'
 import { planCreation } from './create.ts'
 import { type Desired, desire } from './desire.ts'
-import { defaultName, RELEASED_LABEL } from './names.ts'
+import { defaultName, OWNER_LABEL, RELEASED_LABEL } from './names.ts'
 import { findForDeletion, findForService } from './observe.ts'
 import { type Planned, planLoadBalancer, type Wanted } from './plan.ts'
 import { createLoadBalancerReads } from './reads.ts'
@@ -39,7 +39,7 @@ export interface LoadBalancersOptions {
 }
 
 /** A plan with what it was made from, so that it can be carried out and made again on the way. */
-interface HcloudPlan extends LoadBalancerPlan {
+interface HcloudPlan extends SoughtPlan {
   readonly changes: readonly LoadBalancerChange[]
   readonly context?: PlanContext
 }
@@ -105,6 +105,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
     return {
       changes: [...certificates.before, ...planned.changes, ...certificates.after],
       notes: [...notes, ...typeNotes, ...certificates.notes, ...resolved.notes, ...planned.notes],
+      unmarked: observed?.labels[OWNER_LABEL] !== service.uid,
       context: {
         desired,
         wanted,
@@ -225,7 +226,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
             message: `managed certificate "${certificate.name}" stays: ${users.map(({ type, id }) => `${type} ${id}`).join(', ')} still uses it`,
           })
       }
-      return { changes, notes }
+      return { changes, notes, unmarked: lb === undefined }
     },
 
     async applyDeletion(plan, call) {
