@@ -62,7 +62,10 @@ export function createInstances(options: InstancesOptions): Instances {
     call: Call,
     fresh: boolean,
   ): Promise<InstanceLookup> {
-    const server = await requireRobot(node).byNumber(number, call, { fresh })
+    const dedicated = requireRobot(node)
+    const recent = fresh ? (await dedicated.recent(call)).servers.find((one) => one.number === number) : undefined
+    // That a recent list shows it is enough, since requests to Robot are few; that it is gone, or renamed, takes a read of now.
+    const server = recent?.name === node.name ? recent : await dedicated.byNumber(number, call, { fresh })
     if (server?.name === node.name) return foundRobot(server, node)
     if (!server) return { kind: 'not-found', searched: `server ${number} in the Robot account`, notes: [] }
     // Machines are reused for other clusters by renaming them, so another name is another machine.

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Call } from '../../call.ts'
 import { kindOf } from '../../errors.ts'
-import { createSharedRead } from '../shared-read.ts'
+import { createSharedRead, type SharedRead } from '../shared-read.ts'
 import type { RobotClient } from './client.ts'
 import type { RobotServer, RobotServerNumber } from './model.ts'
 
@@ -13,6 +13,7 @@ export interface RobotServers {
   /** As `list`, but read again when what is known is older than a minute: for a server that may be new. */
   recent(call: Call): Promise<RobotServerList>
   byNumber(number: RobotServerNumber, call: Call, options?: { fresh?: boolean }): Promise<RobotServer | undefined>
+  /** As of the last minute. */
   isOff(number: RobotServerNumber, call: Call): Promise<boolean>
 }
 
@@ -43,6 +44,21 @@ export function createRobotServers(options: {
       return { servers: await client.servers(call), readAtMs, stale: false }
     },
   })
+
+  /** Looked at every few seconds while a node is not ready, which the account's limit would not bear. */
+  const powers = new Map<RobotServerNumber, SharedRead<string>>()
+  const powerOf = (number: RobotServerNumber) => {
+    const known = powers.get(number)
+    if (known) return known
+    const power = createSharedRead<string>({
+      ...(redis ? { redis } : {}),
+      key: () => `${prefix}:robot:v1:power:${client.account()}:${number}`,
+      maxAgeMs: RECENT_MS,
+      fetch: async (call) => (await client.operatingStatus(number, call)) ?? 'unknown',
+    })
+    powers.set(number, power)
+    return power
+  }
 
   const keep = (list: RobotServerList) => {
     last = { account: client.account(), list }
@@ -75,7 +91,7 @@ export function createRobotServers(options: {
       return (await fresh(call)).servers.find((one) => one.number === number)
     },
     async isOff(number, call) {
-      return (await client.operatingStatus(number, call)) === 'shut off'
+      return (await powerOf(number).get(call)) === 'shut off'
     },
   }
 }

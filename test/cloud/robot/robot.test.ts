@@ -67,6 +67,21 @@ t.test('a refusal for the rate stops all workers, with the time that Robot or th
   }
 })
 
+t.test('a node that stays not ready costs few requests, by however many workers it is looked at', async (t) => {
+  const of = await bench({ account: ACCOUNT, robot: {} })
+  t.teardown(() => of.close())
+  const workers = Array.from({ length: 4 }, () => of.worker({ redis: connect() }))
+  for (const { instances } of [...workers, ...workers]) {
+    const lookup = await instances.find(metal, of.call, { fresh: true })
+    t.equal(lookup.kind === 'found' && (await instances.isOff(lookup.instance, of.call)), false)
+  }
+  t.strictSame(of.calls(), { 'ROBOT GET /server': 1, 'ROBOT GET /reset/{number}': 1 })
+  const renamed = node('other', { providerId: 'hrobot://321' })
+  for (const { instances } of workers)
+    t.match(await instances.find(renamed, of.call, { fresh: true }), { kind: 'not-found' })
+  t.equal(of.calls()['ROBOT GET /server'], workers.length, 'but that it is not there is asked anew each time')
+})
+
 t.test('the login is sent to Robot alone, and appears in no key', async (t) => {
   const of = await bench({ account: ACCOUNT, robot: {} })
   t.teardown(() => of.close())
