@@ -193,3 +193,6 @@ export const tags = (name = 'default/web', more: Record<string, string> = {}) =>
   usage: 'cloud-provider-cherry-auto',
   ...more,
 })
+
+/** An error of ours, by its kind. */
+export const ofKind = (kind: string) => ({ name: 'WindlassError', kind })
