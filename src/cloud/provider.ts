@@ -69,7 +69,7 @@ export interface Instances {
    * (before something is destroyed); otherwise shared reads of a few seconds' age serve. `addresses` of the node are read (Robot forwards them).
    */
   find(node: NodeProjection, call: Call, options?: { fresh?: boolean }): Promise<InstanceLookup>
-  /** True when the machine is switched off, asked of the cloud now. */
+  /** True when the machine is switched off: asked of the cloud now, or within the last minute where requests are few. */
   isOff(instance: Instance, call: Call): Promise<boolean>
   /** How many machines this credential sees now: the witness of promise 5 asks whether it sees others of this cluster. */
   listProviderIds(call: Call, options?: { fresh?: boolean }): Promise<ReadonlySet<string>>
@@ -194,8 +194,6 @@ export interface RoutePlan {
 
 /** Pod routes in a cloud network. */
 export interface Routes {
-  /** Queue key of the network: writes to one network are serialised by it. */
-  readonly networkKey: string
   plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call): Promise<RoutePlan>
   /** `routed` names each node all of whose routable pod CIDRs have a route now; `failed` says why for the others. */
   apply(plan: RoutePlan, call: Call): Promise<{ routed: Set<string>; failed: Map<string, Error>; notes: Note[] }>

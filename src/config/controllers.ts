@@ -3,7 +3,7 @@ import { nearest } from './nearest.ts'
 import type { ControllerName } from './types.ts'
 
 /** The controllers that `--controllers` switches, by canonical name, with the alias that it takes too. */
-export const CONTROLLER_ALIASES: ReadonlyMap<ControllerName, string> = new Map([
+const CONTROLLER_ALIASES: ReadonlyMap<ControllerName, string> = new Map([
   ['cloud-node-controller', 'cloud-node'],
   ['cloud-node-lifecycle-controller', 'cloud-node-lifecycle'],
   ['service-lb-controller', 'service'],

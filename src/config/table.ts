@@ -46,8 +46,6 @@ export const TABLE = {
   },
 } as const satisfies Record<string, Section>
 
-export type SectionName = keyof typeof TABLE
-
 export const SECTIONS: readonly Section[] = Object.values(TABLE)
 
 export const SETTINGS: readonly Setting[] = SECTIONS.flatMap(({ settings }) => Object.values(settings))

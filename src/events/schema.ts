@@ -53,7 +53,7 @@ const stringMap = Type.Record(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._/-
 })
 const list = <T extends TSchema>(items: T, description: string) => Type.Array(items, { description })
 
-export const NodeProjectionSchema = Type.Object(
+const NodeProjectionSchema = Type.Object(
   {
     name,
     uid,
@@ -82,7 +82,7 @@ export const NodeProjectionSchema = Type.Object(
   { description: 'the projection of a Node' },
 )
 
-export const ServiceProjectionSchema = Type.Object(
+const ServiceProjectionSchema = Type.Object(
   {
     namespace: name,
     name,
@@ -125,11 +125,11 @@ export const ServiceProjectionSchema = Type.Object(
   { description: 'the projection of a Service' },
 )
 
-export const DeletedSchema = Type.Object({ uid, resourceVersion }, { description: '{ uid, resourceVersion }' })
+const DeletedSchema = Type.Object({ uid, resourceVersion }, { description: '{ uid, resourceVersion }' })
 
-export const SnapshotBeginSchema = Type.Object({ kind, snapshot }, { description: '{ kind, snapshot }' })
+const SnapshotBeginSchema = Type.Object({ kind, snapshot }, { description: '{ kind, snapshot }' })
 
-export const SnapshotEndSchema = Type.Object(
+const SnapshotEndSchema = Type.Object(
   {
     kind,
     snapshot,
@@ -179,7 +179,7 @@ const deletedOf = <T extends EventType, S extends TSchema>(type: T, subject: S) 
   Type.Object({ ...envelope(type, DeletedSchema), subject }, closed)
 
 /** JSON schema of each event, by its `type`. */
-export const EventSchemas = {
+const EventSchemas = {
   [EVENT_TYPE.nodeChanged]: changedOf(EVENT_TYPE.nodeChanged, nodeSubject, NodeProjectionSchema),
   [EVENT_TYPE.nodeDeleted]: deletedOf(EVENT_TYPE.nodeDeleted, nodeSubject),
   [EVENT_TYPE.serviceChanged]: changedOf(EVENT_TYPE.serviceChanged, serviceSubject, ServiceProjectionSchema),

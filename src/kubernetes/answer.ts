@@ -68,7 +68,7 @@ export function refusalError(refusal: Refusal, nowMs: number): WindlassError {
   }
 }
 
-export function parseStatus(body: Buffer): StatusBody {
+function parseStatus(body: Buffer): StatusBody {
   try {
     const parsed: unknown = JSON.parse(body.toString())
     return typeof parsed === 'object' && parsed !== null && (parsed as StatusBody).kind === 'Status'

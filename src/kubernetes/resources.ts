@@ -63,18 +63,12 @@ export interface KubeSecret {
   data?: Record<string, string>
 }
 
-export interface KubeConfigMap {
-  metadata: ObjectMeta & { namespace: string }
-  data?: Record<string, string>
-}
-
 export const NODES: Resource<KubeNode> = core('Node', 'nodes', false)
 export const NAMESPACES: Resource<KubeObject> = core('Namespace', 'namespaces', false)
 export const SERVICES: Resource<KubeService> = core('Service', 'services', true)
 export const EVENTS: Resource<KubeEvent> = core('Event', 'events', true)
 export const ENDPOINTS: Resource<KubeEndpoints> = core('Endpoints', 'endpoints', true)
 export const SECRETS: Resource<KubeSecret> = core('Secret', 'secrets', true)
-export const CONFIG_MAPS: Resource<KubeConfigMap> = core('ConfigMap', 'configmaps', true)
 export const LEASES: Resource<KubeLease> = custom('coordination.k8s.io', 'v1', 'Lease', 'leases', true)
 export const ENDPOINT_SLICES: Resource<KubeEndpointSlice> = custom(
   'discovery.k8s.io',

@@ -11,7 +11,7 @@ export function priorityOf(trigger: Pick<Trigger, 'kind' | 'urgency'>): number {
 }
 
 /** Name of the backoff that the worker computes itself. */
-export const BACKOFF = 'windlass'
+const BACKOFF = 'windlass'
 
 /** A job's data in Redis, in bytes, at most. */
 export const JOB_BYTES = 2048

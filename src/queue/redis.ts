@@ -4,7 +4,7 @@ import type { RedisSettings } from '../config/types.ts'
 import { permanent, transient } from '../errors.ts'
 
 /** No command of a producer takes longer, whether Redis is slow, frozen, gone, or was never there. */
-export const PRODUCER_COMMAND_MS = 1500
+const PRODUCER_COMMAND_MS = 1500
 
 /**
  * A connection for those who must answer soon: it fails fast while Redis is away, and comes back by itself.

@@ -87,7 +87,7 @@ const AUTOSCALER_TAINT = 'ToBeDeletedByClusterAutoscaler'
  * What decides whether and how a node is a target. All labels count, since selectors may name any. Readiness does not: a flap must not
  * touch load balancers.
  */
-export function targetFacts(node: NodeProjection): unknown {
+function targetFacts(node: NodeProjection): unknown {
   return [
     node.deleting,
     sorted(node.labels),
@@ -99,7 +99,7 @@ export function targetFacts(node: NodeProjection): unknown {
 }
 
 /** What decides about a node's pod routes. */
-export function routeFacts(node: NodeProjection): unknown {
+function routeFacts(node: NodeProjection): unknown {
   return [node.podCidrs, node.providerId ?? '', routable(node)]
 }
 

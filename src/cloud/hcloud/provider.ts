@@ -89,7 +89,7 @@ export function createHcloudProvider(options: HcloudProviderOptions): CloudProvi
       ? { loadBalancers: createLoadBalancers({ client, actions, servers, network, settings, ...shared, ...withRobot }) }
       : {}),
     ...(settings.network !== undefined && settings.networkRoutesEnabled
-      ? { routes: createRoutes({ client, actions, servers, network, networkName: settings.network }) }
+      ? { routes: createRoutes({ client, actions, servers, network }) }
       : {}),
     async close() {
       actions.close()

@@ -15,8 +15,6 @@ export interface RoutesOptions {
   actions: ActionPoller
   servers: Servers
   network: ConfiguredNetwork
-  /** `HCLOUD_NETWORK`. */
-  networkName: string
 }
 
 interface HcloudRoutePlan extends RoutePlan {
@@ -24,7 +22,7 @@ interface HcloudRoutePlan extends RoutePlan {
   readonly planned?: PlannedRoutes
 }
 
-export function createRoutes({ client, actions, servers, network, networkName }: RoutesOptions): Routes {
+export function createRoutes({ client, actions, servers, network }: RoutesOptions): Routes {
   /** Nodes whose IPv6 pod CIDRs have been spoken of. */
   const told = new Set<string>()
 
@@ -41,6 +39,8 @@ export function createRoutes({ client, actions, servers, network, networkName }:
   }
 
   function unsupported(nodes: readonly NodeProjection[]): Note[] {
+    const present = new Set(nodes.map(({ name }) => name))
+    for (const name of told) if (!present.has(name)) told.delete(name)
     return nodes.flatMap((node) => {
       const cidrs = node.podCidrs.filter((cidr) => cidr.includes(':'))
       if (cidrs.length === 0 || told.has(node.name)) return []
@@ -77,7 +77,6 @@ export function createRoutes({ client, actions, servers, network, networkName }:
   }
 
   return {
-    networkKey: `hcloud-network-${networkName}`,
     plan,
     async apply(given, call) {
       const { planned } = given as HcloudRoutePlan

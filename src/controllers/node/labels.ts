@@ -1,7 +1,7 @@
 import type { Instance } from '../../cloud/provider.ts'
 
 /** Each fact of a machine stands under a stable key and under the beta key that older components read. */
-export const TOPOLOGY_LABELS = [
+const TOPOLOGY_LABELS = [
   { fact: 'instanceType', stable: 'node.kubernetes.io/instance-type', beta: 'beta.kubernetes.io/instance-type' },
   { fact: 'zone', stable: 'topology.kubernetes.io/zone', beta: 'failure-domain.beta.kubernetes.io/zone' },
   { fact: 'region', stable: 'topology.kubernetes.io/region', beta: 'failure-domain.beta.kubernetes.io/region' },

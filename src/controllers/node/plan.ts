@@ -5,7 +5,7 @@ import { desiredAddresses, sameAddresses } from './addresses.ts'
 import { initialLabels, keptLabels } from './labels.ts'
 
 /** kubelet started with `--cloud-provider=external` sets it; it keeps pods away until the cloud's facts are on the node. */
-export const UNINITIALISED_TAINT = 'node.cloudprovider.kubernetes.io/uninitialized'
+const UNINITIALISED_TAINT = 'node.cloudprovider.kubernetes.io/uninitialized'
 
 export type NodeChange =
   /** Provider id, labels and the removal of the taint go in one write: a pod never lands on a node that is half initialised. */

@@ -34,4 +34,4 @@ export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest)
 }
 
 /** Between one and one and a quarter periods: the resyncs of many clusters drift apart. */
-export const jittered = (periodMs: number) => periodMs * (1 + Math.random() / 4)
+const jittered = (periodMs: number) => periodMs * (1 + Math.random() / 4)

@@ -5,7 +5,7 @@ import type { Pending } from '../../state/outbox.ts'
 import type { Seen } from './observe.ts'
 
 /** Nodes join and leave in bursts: work on all of a cluster waits this long for the rest of the burst. */
-export const GATHER_MS = 200
+const GATHER_MS = 200
 
 /** What a batch asks for, and what the state still owes: one trigger per key. */
 export function triggersFor(

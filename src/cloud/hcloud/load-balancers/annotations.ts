@@ -222,6 +222,6 @@ export function parseAnnotations(annotations: Readonly<Record<string, string>>):
   return { values: values as AnnotationValues, faults, remarks }
 }
 
-export function isAnnotationName(name: string): name is AnnotationName {
+function isAnnotationName(name: string): name is AnnotationName {
   return Object.hasOwn(ANNOTATIONS, name)
 }

@@ -40,7 +40,7 @@ export function diffListeners(
   return { steps, leftOut: fresh.slice(room) }
 }
 
-export function sameListener(a: Listener, b: Listener): boolean {
+function sameListener(a: Listener, b: Listener): boolean {
   return JSON.stringify(comparable(a)) === JSON.stringify(comparable(b))
 }
 

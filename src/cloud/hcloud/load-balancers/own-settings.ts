@@ -1,7 +1,7 @@
 import { OWN_SETTINGS_LABEL } from './names.ts'
 
 /** Attributes that keep their value at the cloud when nobody asks for one any more, unless it was us who set it. */
-export const OWN_SETTINGS = ['algorithm', 'ipv4-rdns', 'ipv6-rdns', 'public-network'] as const
+const OWN_SETTINGS = ['algorithm', 'ipv4-rdns', 'ipv6-rdns', 'public-network'] as const
 export type OwnSetting = (typeof OWN_SETTINGS)[number]
 
 export function readOwnSettings(labels: Readonly<Record<string, string>>): Set<OwnSetting> {

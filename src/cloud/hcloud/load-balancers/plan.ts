@@ -274,7 +274,7 @@ function planListeners(
   return { changes, faults: tooManyListeners(leftOut, maxListeners) }
 }
 
-export function tooManyListeners(leftOut: readonly Listener[], maxListeners: number): WindlassError[] {
+function tooManyListeners(leftOut: readonly Listener[], maxListeners: number): WindlassError[] {
   if (leftOut.length === 0) return []
   const ports = leftOut.map(({ listenPort }) => listenPort).join(', ')
   return [
