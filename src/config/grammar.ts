@@ -51,6 +51,15 @@ export const durationFrom =
     return { fault: `is too short, write a duration of at least ${formatDuration(leastMs)}` }
   }
 
+/** A duration within bounds in milliseconds. What a timer counts needs a most: one beyond 2^31 ms fires at once. */
+export const durationBetween =
+  (leastMs: number, mostMs: number): Parser<number> =>
+  (text) => {
+    const parsed = durationFrom(leastMs)(text)
+    if ('fault' in parsed || parsed.value <= mostMs) return parsed
+    return { fault: `is too long, write a duration of at most ${formatDuration(mostMs)}` }
+  }
+
 /** Nothing, or at least so many milliseconds. */
 export const zeroOrDurationFrom =
   (leastMs: number): Parser<number> =>

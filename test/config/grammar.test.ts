@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import {
+  durationBetween,
   durationFrom,
   formatDuration,
   integerBetween,
@@ -130,6 +131,19 @@ t.test('no text makes a parser throw', async () => {
     fc.string({ unit: fc.constantFrom(...'0123456789.:/[]+-hms'), maxLength: 24 }),
   )
   fc.assert(fc.property(text, (text) => parsers.every((parse) => 'value' in parse(text) || 'fault' in parse(text))))
+})
+
+t.test('durations can have a most', async (t) => {
+  table(
+    t,
+    durationBetween(0, 86_400_000),
+    [
+      ['0', 0],
+      ['24h', 86_400_000],
+    ],
+    ['24h1ms', '700h', '-1s', 'x'],
+  )
+  t.match(durationBetween(0, 86_400_000)('700h'), { fault: /at most 24h/ })
 })
 
 t.test('durations can have a least', async (t) => {

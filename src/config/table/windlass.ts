@@ -1,4 +1,5 @@
 import {
+  durationBetween,
   durationFrom,
   integerBetween,
   oneOf,
@@ -14,6 +15,7 @@ import { parseRedisUrl } from '../redis-url.ts'
 import { COMMANDS, optional, secret, setting } from '../setting.ts'
 import { parseWebhookKeys } from '../webhook-keys.ts'
 
+const DAY_MS = 86_400_000
 const SERVING = ['server', 'all'] as const
 const WORKING = ['worker', 'all'] as const
 const TALKING_TO_KUBERNETES = ['forwarder', 'worker', 'all', 'plan', 'doctor'] as const
@@ -152,7 +154,7 @@ export const PROCESS = {
   }),
   gracePeriod: setting({
     env: 'WINDLASS_GRACE_PERIOD',
-    parse: durationFrom(0),
+    parse: durationBetween(0, DAY_MS),
     form: 'duration',
     default: '25s',
     commands: ['server', 'worker', 'all'],
