@@ -1,12 +1,53 @@
 import type { ForwarderStats } from '../forwarder/forwarder.ts'
 
-/** The forwarder's numbers as Prometheus text, without the library: it would double what the forwarder weighs. */
-export function forwarderMetrics(stats: ForwarderStats): string {
-  const lines: string[] = []
-  for (const [name, value] of Object.entries(stats))
-    if (typeof value === 'number') lines.push(`windlass_forwarder_${snake(name)} ${value}`)
-    else if (typeof value === 'boolean') lines.push(`windlass_forwarder_${snake(name)} ${value ? 1 : 0}`)
-  return `${lines.join('\n')}\n`
+interface Row {
+  name: string
+  type: 'counter' | 'gauge'
+  help: string
+  /** From the number in the statistics to the metric's unit. */
+  scale?: number
 }
 
-const snake = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+const MS = 1 / 1000
+
+/** What is told of the forwarder's statistics; texts are for its log. */
+const ROWS: { [K in Exclude<keyof ForwarderStats, 'epoch' | 'trouble'>]: Row } = {
+  ready: { name: 'ready', type: 'gauge', help: '1 once the server has a whole snapshot of each kind, else 0.' },
+  objects: { name: 'objects', type: 'gauge', help: 'Objects that are watched.' },
+  pending: { name: 'pending', type: 'gauge', help: 'Changes and events that the server has not acknowledged.' },
+  lagMs: { name: 'lag_seconds', type: 'gauge', help: 'How long the oldest of those has waited.', scale: MS },
+  sent: { name: 'sent_total', type: 'counter', help: 'Events that were handed to delivery.' },
+  acknowledged: { name: 'acknowledged_total', type: 'counter', help: 'Events that the server acknowledged.' },
+  refused: { name: 'refused_total', type: 'counter', help: 'Events that the server found faulty.' },
+  requests: { name: 'requests_total', type: 'counter', help: 'Batches that were begun, without retries.' },
+  retries: { name: 'retries_total', type: 'counter', help: 'Attempts that were not accepted and came again.' },
+  filtered: {
+    name: 'filtered_total',
+    type: 'counter',
+    help: 'Changes in Kubernetes that never left, since no cloud controller looks at them.',
+  },
+  relists: { name: 'relists_total', type: 'counter', help: 'Lists that closed a gap in a watch.' },
+  watchRestarts: { name: 'watch_restarts_total', type: 'counter', help: 'Watches that broke or fell silent.' },
+  lastAcknowledgedMs: {
+    name: 'last_acknowledged_timestamp_seconds',
+    type: 'gauge',
+    help: 'Unix time of the last acknowledgement; 0 before the first.',
+    scale: MS,
+  },
+  lastSignOfLifeMs: {
+    name: 'last_watch_timestamp_seconds',
+    type: 'gauge',
+    help: 'Unix time of the last byte of a watch; 0 before the first.',
+    scale: MS,
+  },
+}
+
+/** The forwarder's numbers as Prometheus text, without the library: it would double what the forwarder weighs. */
+export function forwarderMetrics(stats: ForwarderStats): string {
+  const lines = Object.entries(ROWS).flatMap(([key, { name, type, help, scale = 1 }]) => {
+    const full = `windlass_forwarder_${name}`
+    const value = Number(stats[key as keyof typeof ROWS]) * scale
+    return [`# HELP ${full} ${help}`, `# TYPE ${full} ${type}`, `${full} ${value}`]
+  })
+  return `${lines.join('\n')}\n`
+}
