@@ -34,6 +34,8 @@ export interface RequestReport {
   /** HTTP status; absent when there was no answer. */
   status?: number
   durationMs: number
+  /** What the answer says that the account has left; `credential` names it without telling it. */
+  quota?: { credential: string; remaining: number }
 }
 
 export interface HcloudClientOptions {
@@ -69,6 +71,8 @@ const READ_RETRY_MS = 250
 /** The Hetzner Cloud API, resource by resource. */
 export function createHcloudClient(options: HcloudClientOptions) {
   const { http, endpoint, token, version } = options
+  /** What the credential stands for, without telling it: a key for shared data. */
+  const account = () => createHash('sha256').update(`${endpoint} ${token.read()}`).digest('hex').slice(0, 16)
 
   async function send(method: string, path: string, call: Call, what: string, body?: unknown): Promise<unknown> {
     const secret = token.read()
@@ -76,9 +80,14 @@ export function createHcloudClient(options: HcloudClientOptions) {
     await budget.take(call.urgency)
     if (method !== 'GET') await call.beforeWrite(what)
     const started = performance.now()
-    const report = (status?: number) => {
+    const report = (status?: number, remaining?: number) => {
       const seen = { method, endpoint: endpointOf(path), durationMs: performance.now() - started }
-      options.onRequest?.({ api: 'hcloud', ...seen, ...(status === undefined ? {} : { status }) })
+      options.onRequest?.({
+        api: 'hcloud',
+        ...seen,
+        ...(status === undefined ? {} : { status }),
+        ...(remaining === undefined ? {} : { quota: { credential: account(), remaining } }),
+      })
       call.log.info(
         { cloud: 'hcloud', request: `${method} ${seen.endpoint}`, status, ms: Math.round(seen.durationMs) },
         'cloud request',
@@ -105,11 +114,12 @@ export function createHcloudClient(options: HcloudClientOptions) {
       if (error instanceof WindlassError) throw named(error, what)
       throw transient(`Hetzner Cloud, ${what}: no answer`, { cause: error })
     }
-    report(response.status)
-    await budget.observe({
+    const reading = {
       ...readingOf('limit', response.headers['ratelimit-limit']),
       ...readingOf('remaining', response.headers['ratelimit-remaining']),
-    })
+    }
+    report(response.status, reading.remaining)
+    await budget.observe(reading)
     if (response.status >= 200 && response.status < 300) {
       if (response.status === 204 || response.body.length === 0) return {}
       try {
@@ -218,8 +228,7 @@ export function createHcloudClient(options: HcloudClientOptions) {
   const lb = (id: number) => `/load_balancers/${id}`
 
   return {
-    /** What the credential stands for, without telling it: a key for shared data. */
-    account: () => createHash('sha256').update(`${endpoint} ${token.read()}`).digest('hex').slice(0, 16),
+    account,
 
     checkToken: (call: Call) =>
       read('/locations', call, 'checking the token', (json) => void listOf(json, 'locations', () => undefined)),
