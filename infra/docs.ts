@@ -4,6 +4,7 @@ import { defaultOf } from '../src/cli/help.ts'
 import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
 import { COMMANDS, fileEnvOf, type Setting } from '../src/config/setting.ts'
 import { SECTIONS, type Section } from '../src/config/table.ts'
+import { METRICS } from '../src/telemetry/metrics.ts'
 import { ADMISSION_PATH, admissionPolicy } from './admission.ts'
 
 /** Pages that are made of tables in the code, by path in the repository. `node infra/docs.ts` writes them. */
@@ -11,6 +12,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/settings.md': settingsPage,
   [ADMISSION_PATH]: admissionPolicy,
   'docs/load-balancer-annotations.md': annotationsPage,
+  'docs/metrics.md': metricsPage,
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
@@ -108,6 +110,23 @@ function defaultCell(setting: Setting): string {
 
 function ignoredRow({ flag, env = '', ignored = '' }: Setting): string {
   return row(`\`${flag === undefined ? env : `--${flag}`}\``, ignored)
+}
+
+function metricsPage(): string {
+  return `# Metrics
+
+<!-- Made by infra/docs.ts from src/telemetry/metrics.ts: change it there. -->
+
+Server, worker and \`all\` serve these at \`/metrics\`, with Node's own (\`process_…\`, \`nodejs_…\`) beside them; a role has values only of what it does itself. Names without \`windlass_\` are those of the replaced controllers. A forwarder has metrics of its own, \`windlass_forwarder_…\`, each with its help.
+
+${[
+  row('name', 'type', 'labels', 'what it tells'),
+  row('---', '---', '---', '---'),
+  ...Object.entries(METRICS).map(([name, { type, labels, help }]) =>
+    row(`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(' ') || '–', help),
+  ),
+].join('\n')}
+`
 }
 
 function row(...cells: string[]): string {
