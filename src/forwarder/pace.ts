@@ -21,7 +21,7 @@ export interface Pace {
 }
 
 export const DEFAULT_PACE: Pace = {
-  gatherMs: 50,
+  gatherMs: 200,
   keepAliveMs: 12_000,
   requestTimeoutMs: 10_000,
   retryMinMs: 250,
