@@ -12,7 +12,10 @@ import type {
   Target,
 } from './model.ts'
 
-/** Reads answers of the API. What is optional may be absent, null or of another kind; only an id must be there. */
+/**
+ * Reads answers of the API. What is optional may be absent, null or of another kind. An id must be there, and so must what the API always
+ * has and whose absence would read as "none": addresses, targets and labels that are not said must not be taken away.
+ */
 export type Json = Record<string, unknown>
 
 export class MalformedAnswer extends Error {}
@@ -23,7 +26,7 @@ export const DEFAULT_HEALTH_HTTP = { domain: '', path: '/', response: '', status
 
 export function parseServer(json: unknown): Server {
   const server = record(json)
-  const publicNet = record(server.public_net)
+  const publicNet = objectIn(server, 'public_net', 'server')
   return {
     id: idOf(server, 'server') as CloudServerId,
     name: text(server.name) ?? '',
@@ -32,18 +35,18 @@ export function parseServer(json: unknown): Server {
     ...present('location', text(record(server.location).name) ?? text(record(record(server.datacenter).location).name)),
     ...present('ipv4', address(record(publicNet.ipv4).ip)),
     ...present('ipv6', address(record(publicNet.ipv6).ip)),
-    privateNets: privateNets(server.private_net),
+    privateNets: privateNets(listIn(server, 'private_net', 'server')),
   }
 }
 
 export function parseLoadBalancer(json: unknown): LoadBalancer {
   const lb = record(json)
-  const publicNet = record(lb.public_net)
+  const publicNet = objectIn(lb, 'public_net', 'load balancer')
   const [ipv4, ipv6, location] = [record(publicNet.ipv4), record(publicNet.ipv6), record(lb.location)]
   return {
     id: idOf(lb, 'load balancer'),
     name: text(lb.name) ?? '',
-    labels: labels(lb.labels),
+    labels: labels(objectIn(lb, 'labels', 'load balancer')),
     publicNet: {
       enabled: publicNet.enabled !== false,
       ...present('ipv4', address(ipv4.ip)),
@@ -51,13 +54,13 @@ export function parseLoadBalancer(json: unknown): LoadBalancer {
       ...present('ipv6', address(ipv6.ip)),
       ...present('ipv6DnsPtr', text(ipv6.dns_ptr)),
     },
-    privateNets: privateNets(lb.private_net),
+    privateNets: privateNets(listIn(lb, 'private_net', 'load balancer')),
     type: parseLoadBalancerType(lb.load_balancer_type),
     ...present('location', text(location.name)),
     ...present('networkZone', text(location.network_zone)),
     algorithm: text(record(lb.algorithm).type) ?? 'round_robin',
-    listeners: list(lb.services).map(listener),
-    targets: list(lb.targets).map(target),
+    listeners: listIn(lb, 'services', 'load balancer').map(listener),
+    targets: listIn(lb, 'targets', 'load balancer').map(target),
     deleteProtected: record(lb.protection).delete === true,
   }
 }
@@ -214,8 +217,8 @@ function target(json: unknown): Target {
   return { type: 'other' }
 }
 
-function privateNets(value: unknown): PrivateNet[] {
-  return list(value).flatMap((json) => {
+function privateNets(value: readonly unknown[]): PrivateNet[] {
+  return value.flatMap((json) => {
     const [network, ip] = [number(record(json).network), text(record(json).ip)]
     return network === undefined ? [] : [{ network, ip: ip ?? '' }]
   })
@@ -237,6 +240,19 @@ function idOf(json: Json, what: string): number {
   const id = number(json.id)
   if (id === undefined) throw new MalformedAnswer(`the answer has a ${what} without id`)
   return id
+}
+
+function objectIn(json: Json, key: string, what: string): Json {
+  const value = json[key]
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new MalformedAnswer(`the answer has a ${what} without ${key}`)
+  return value as Json
+}
+
+function listIn(json: Json, key: string, what: string): unknown[] {
+  const value = json[key]
+  if (!Array.isArray(value)) throw new MalformedAnswer(`the answer has a ${what} without ${key}`)
+  return value
 }
 
 function number(value: unknown): number | undefined {

@@ -184,3 +184,29 @@ t.test('actions of many runs are polled together, and each run gets its own outc
   t.match(fourth, { reason: { kind: 'aborted' } })
   t.ok(of.reports.length - before <= 4, 'polled in batches')
 })
+
+t.test('what the API always says, but did not say this time, is no "none"', async (t) => {
+  const of = await open(t)
+  const [server] = (of.control.state().servers ?? []) as { id: number }[]
+  const ask = {
+    server: () => of.client.servers.get(server?.id ?? 0, callOf()),
+    servers: () => of.client.servers.list(callOf()),
+    load_balancer: () => of.client.loadBalancers.get(of.id, callOf()),
+    load_balancers: () => of.client.loadBalancers.list(callOf()),
+  }
+  const fields = {
+    server: ['public_net', 'private_net'],
+    load_balancer: ['public_net', 'private_net', 'labels', 'services', 'targets'],
+  }
+  for (const [kind, names] of Object.entries(fields))
+    for (const name of names)
+      for (const [list, field] of [
+        [kind, `${kind}.${name}`],
+        [`${kind}s`, `${kind}s.*.${name}`],
+      ] as [keyof typeof ask, string][]) {
+        of.control.fault({ method: 'GET', path: `^/${kind}s`, kind: 'field', field, value: null, times: 2 })
+        await t.rejects(ask[list](), { kind: 'transient', message: new RegExp(`without ${name}`) }, field)
+        of.control.fault({ clear: true })
+        t.ok(await ask[list](), `${field} is there again`)
+      }
+})
