@@ -270,6 +270,7 @@ class HttpKubernetesApi implements KubernetesApi {
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
         timeoutMs: TIMEOUT_MS,
         signal: call.signal,
+        ...(method === 'GET' ? {} : { beforeResend: () => call.beforeWrite(`${verb} ${objectOf(exchange)}`) }),
       })
       this.#onRequest({ ...seen, status: answer.status, ms: performance.now() - started })
       return answer

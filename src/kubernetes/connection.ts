@@ -14,6 +14,8 @@ export interface KubernetesRequest {
   timeoutMs: number
   signal?: AbortSignal
   maxBytes?: number
+  /** Before it is sent once more with credentials that were read anew, which may have taken long; throws if it must not be. */
+  beforeResend?(): Promise<void>
 }
 
 /** Credentials that were refused are not read again more often than this. */
@@ -80,6 +82,7 @@ export class KubernetesConnection {
     const generation = this.#generation
     const answer = await this.#send(request, (client, sent) => client.request(sent))
     if (answer.status !== 401 || !(await this.#renew(generation))) return answer
+    await request.beforeResend?.()
     return this.#send(request, (client, sent) => client.request(sent))
   }
 
@@ -101,7 +104,7 @@ export class KubernetesConnection {
   }
 
   async #send<T>(
-    { path, query = {}, headers, ...rest }: KubernetesRequest,
+    { path, query = {}, headers, beforeResend: _, ...rest }: KubernetesRequest,
     send: (client: HttpClient, sent: Parameters<HttpClient['request']>[0]) => Promise<T>,
   ): Promise<T> {
     const authentication = await this.#access.authenticate()

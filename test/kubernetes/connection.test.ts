@@ -2,9 +2,13 @@ import { chmodSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { stringify } from 'yaml'
+import type { Call } from '../../src/call.ts'
 import type { KubernetesSettings } from '../../src/config/types.ts'
+import { aborted } from '../../src/errors.ts'
+import { createKubernetesApi } from '../../src/kubernetes/api.ts'
 import { connect } from '../../src/kubernetes/connection.ts'
 import type { Surroundings } from '../../src/kubernetes/credentials.ts'
+import { NODES } from '../../src/kubernetes/resources.ts'
 import { EVERYTHING } from '../simulators/kubernetes/access.ts'
 import { selfSigned } from '../simulators/kubernetes/certificate.ts'
 import {
@@ -243,6 +247,26 @@ t.test('in a Pod', async (t) => {
     const stream = await connection.stream({ method: 'GET', path: '/healthz', timeoutMs: TIMEOUT_MS })
     t.equal(stream.status, 200)
     stream.destroy()
+  })
+  t.test('a write is not sent again by a run that lost its claim meanwhile', async (t) => {
+    const serviceAccountDir = t.testdir({ token: 'outdated', 'ca.crt': tls.ca })
+    const { connection } = await open(t, {}, { env, serviceAccountDir })
+    simulator.access.grant('renewed', { user: 'pod', rules: EVERYTHING })
+    writeFileSync(join(serviceAccountDir, 'token'), 'renewed')
+    let asked = 0
+    const call: Call = {
+      signal: new AbortController().signal,
+      urgency: 'user',
+      log: silent,
+      async beforeWrite(what) {
+        if (++asked > 1) throw aborted(what)
+      },
+    }
+    const before = simulator.requests.length
+    const patch = { type: 'merge', body: {} } as const
+    await t.rejects(createKubernetesApi(connection).patch(NODES, { name: 'none' }, patch, call), { kind: 'aborted' })
+    t.match(simulator.requests.slice(before), [{ status: 401 }])
+    t.equal(simulator.requests.length, before + 1)
   })
   t.test('credentials that stay wrong are not read again at each request', async (t) => {
     const serviceAccountDir = t.testdir({ token: 'wrong', 'ca.crt': tls.ca })
