@@ -11,8 +11,16 @@ export interface SharedReadOptions<T> {
   /** How long a read serves. 0 keeps nothing. */
   maxAgeMs: number
   /** Reads all of it. The value travels as JSON. */
-  fetch(call: Call): Promise<T>
+  fetch: Fetch<T>
+  /** `fetch` says when it begins to read. */
+  saysBegun?: boolean
 }
+
+/**
+ * `begun` is for reads that wait for their turn first: until they call it, who asks for a read that begins later may have this one.
+ * Whether a read does so has to be said, else it counts as begun when it is asked for.
+ */
+export type Fetch<T> = (call: Call, begun: () => void) => Promise<T>
 
 export interface SharedRead<T> {
   /** A read at most `maxAgeMs` old. One worker refreshes, all others wait for it. */
@@ -33,12 +41,15 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
   const { redis, maxAgeMs } = options
   let memo: { key: string; value: T; untilMs: number } | undefined
   let refreshing: { key: string; value: Promise<T> } | undefined
-  const coalesced = createCoalescedRead<T>(async (call) => {
-    const key = options.key()
-    const value = await options.fetch(call)
-    await publish(key, value)
-    return value
-  })
+  const coalesced = createCoalescedRead<T>(
+    async (call, begun) => {
+      const key = options.key()
+      const value = await options.fetch(call, begun)
+      await publish(key, value)
+      return value
+    },
+    { saysBegun: options.saysBegun ?? false },
+  )
 
   const remember = (key: string, value: T, forMs: number) => {
     if (forMs > 0) memo = { key, value, untilMs: performance.now() + forMs }
@@ -90,7 +101,7 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       // Between our look and our lock another may have published and let go.
       const meanwhile = await published(key)
       if (meanwhile !== undefined) return meanwhile
-      const read = await options.fetch(detached(call))
+      const read = await options.fetch(detached(call), () => {})
       await publish(key, read)
       return read
     } finally {
@@ -127,12 +138,20 @@ const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call(
  * Reads that must begin after they were asked for, at the cost of few: who asks while a read is on its way gets the next one,
  * together with everybody else who asked meanwhile.
  */
-export function createCoalescedRead<T>(fetch: (call: Call) => Promise<T>): (call: Call) => Promise<T> {
+export function createCoalescedRead<T>(
+  fetch: Fetch<T>,
+  { saysBegun = false }: { saysBegun?: boolean } = {},
+): (call: Call) => Promise<T> {
   let current: Promise<T> | undefined
+  /** The current read has not begun: whose urgency it waits with. */
+  let waiting: Call['urgency'] | undefined
   let next: Promise<T> | undefined
 
   const start = (call: Call): Promise<T> => {
-    const read = fetch(detached(call))
+    waiting = saysBegun ? call.urgency : undefined
+    const read = fetch(detached(call), () => {
+      waiting = undefined
+    })
     current = read
     const done = () => {
       if (current === read) current = undefined
@@ -143,6 +162,7 @@ export function createCoalescedRead<T>(fetch: (call: Call) => Promise<T>): (call
 
   return (call) => {
     if (!current) return untilAborted(start(call), call)
+    if (waiting === 'user' || waiting === call.urgency) return untilAborted(current, call)
     if (!next) {
       const after = current
       const following: Promise<T> = after

@@ -48,10 +48,17 @@ export function createCherryClient(options: CherryClientOptions) {
   const { apiKey, apiUrl, projectId } = settings
   const project = `/projects/${projectId}`
 
-  async function send(method: string, path: string, call: Call, what: string, body?: unknown): Promise<Answer> {
+  async function send(
+    method: string,
+    path: string,
+    call: Call,
+    what: string,
+    { body, begun }: { body?: unknown; begun?: () => void } = {},
+  ): Promise<Answer> {
     const secret = apiKey.read()
     const pace = options.pace(secret)
     await pace.take(call)
+    begun?.()
     if (method !== 'GET') await call.beforeWrite(what)
     const started = performance.now()
     const report = (status?: number) =>
@@ -98,11 +105,12 @@ export function createCherryClient(options: CherryClientOptions) {
     call: Call,
     what: string,
     parse: (json: unknown, headers: HttpResponse['headers']) => T,
+    begun?: () => void,
   ): Promise<T> {
     const started = performance.now()
     for (let attempt = 0; ; attempt++) {
       try {
-        const { json, headers } = await send('GET', path, call, what)
+        const { json, headers } = await send('GET', path, call, what, begun ? { begun } : {})
         return parse(json, headers)
       } catch (error) {
         const failure =
@@ -143,14 +151,16 @@ export function createCherryClient(options: CherryClientOptions) {
     call: Call,
     what: string,
     parse: (json: unknown) => T,
+    begun: () => void = () => {},
   ): Promise<T[]> {
     const all = new Map<string | number, T>()
     for (;;) {
       const at = `${path}?limit=${PER_PAGE}&offset=${all.size}`
-      const page = await read(at, call, what, (json, headers) => ({
+      const parsePage = (json: unknown, headers: HttpResponse['headers']) => ({
         items: parseList(json, parse),
         total: totalOf(headers['x-total-count']),
-      }))
+      })
+      const page = await read(at, call, what, parsePage, begun)
       const before = all.size
       for (const item of page.items) all.set(item.id, item)
       const total = page.total ?? (page.items.length < PER_PAGE ? all.size : Number.POSITIVE_INFINITY)
@@ -172,7 +182,7 @@ export function createCherryClient(options: CherryClientOptions) {
     parse: (json: unknown) => T,
   ): Promise<T | undefined> {
     try {
-      return parse((await send(method, path, call, what, body)).json)
+      return parse((await send(method, path, call, what, { body })).json)
     } catch (error) {
       if (isNotFound(error)) return undefined
       if (error instanceof MalformedAnswer)
@@ -194,7 +204,9 @@ export function createCherryClient(options: CherryClientOptions) {
     },
 
     servers: {
-      list: (call: Call): Promise<Server[]> => readAll(`${project}/servers`, call, 'listing servers', parseServer),
+      /** `begun` is called when it is its turn to be sent. */
+      list: (call: Call, begun?: () => void): Promise<Server[]> =>
+        readAll(`${project}/servers`, call, 'listing servers', parseServer, begun),
       get: (id: ServerId, call: Call): Promise<Server | undefined> =>
         readOne(`/servers/${id}`, call, `reading server ${id}`, parseServer),
       /** `bgp` left out would switch it off, and tags left out would be dropped. False when the server is gone. */
@@ -210,7 +222,9 @@ export function createCherryClient(options: CherryClientOptions) {
     },
 
     addresses: {
-      list: (call: Call): Promise<Address[]> => readAll(`${project}/ips`, call, 'listing addresses', parseAddress),
+      /** `begun` is called when it is its turn to be sent. */
+      list: (call: Call, begun?: () => void): Promise<Address[]> =>
+        readAll(`${project}/ips`, call, 'listing addresses', parseAddress, begun),
       reserve: async (region: string, tags: Record<string, string>, call: Call): Promise<Address> => {
         const what = `reserving a floating IP in region ${region}`
         const made = await write('POST', `${project}/ips`, { region, tags }, call, what, parseAddress)

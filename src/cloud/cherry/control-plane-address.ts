@@ -26,7 +26,7 @@ export function createControlPlaneAddress(options: ControlPlaneAddressOptions): 
     checkMachine: settings.fipHealthCheckUseHostIp,
     async find(call) {
       const searched = `floating IP with tag ${key}=${value} in Cherry project ${settings.projectId}`
-      const found = (await addresses(call)).find(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
+      const found = (await addresses.now(call)).find(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
       if (!found) return { searched }
       const { id, address: ip, target } = found
       return {

@@ -24,6 +24,7 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
     key: () => `${prefix}:cherry:v1:servers:${client.account()}`,
     maxAgeMs: MAX_AGE_MS,
     fetch: client.servers.list,
+    saysBegun: true,
   })
   return {
     async byId(id, call, { fresh } = {}) {

@@ -221,7 +221,7 @@ t.test('what others made is never touched', async (t) => {
 })
 
 t.test(
-  'whatever comes and goes, cut off anywhere: after one more run all is right, and in the end nothing is left',
+  'whatever comes and goes, cut off anywhere: after two more runs each all is right, and in the end nothing is left',
   async () => {
     const services = [web, api, { namespace: 'other', name: 'web' }]
     const names = ['w1', 'w22', 'w333']
@@ -253,8 +253,8 @@ t.test(
           else live.add(service)
           run(service, cutAfter)
         }
-        // Everybody once: resync.
-        for (const i of services.keys()) run(i)
+        // Resync. A peer that a Service leaves may be one of the replaced controller, in use though not marked: it goes with the next run.
+        for (const i of [...services.keys(), ...services.keys()]) run(i)
         for (const i of services.keys()) if (run(i).length > 0) return false
         const peers = mode === 'none' || live.size === 0 ? 0 : mode === 'frr' ? 2 : 2 * speakers.length
         if (objects.names('IPAddressPool').length !== live.size) return false

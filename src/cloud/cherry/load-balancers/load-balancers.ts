@@ -20,6 +20,7 @@ import type { Projects } from '../projects.ts'
 import { parseProviderId } from '../provider-id.ts'
 import type { Servers } from '../servers.ts'
 import { announce, withdraw } from './announcement.ts'
+import { createBgpSwitches } from './bgp-switches.ts'
 import {
   ADDRESS_NOTE,
   type AddressAnnotations,
@@ -89,6 +90,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   const balancer = parsed(parseCherryLoadBalancer(settings.loadBalancer), 'CHERRY_LOAD_BALANCER')
   const selector = parsed(parseSelector(settings.bgpNodeSelector ?? ''), 'CHERRY_BGP_NODE_SELECTOR')
   const keys = addressAnnotations(balancer)
+  const switches = createBgpSwitches(client, projects)
 
   const takesPart = (node: NodeProjection) =>
     node.providerId !== undefined &&
@@ -172,7 +174,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       if (!unanswered) throw error
       // The answer is lost, the address may be there.
       const uid = Object.entries(tags)
-      const made = (await addresses(call)).find((one) => uid.every(([key, value]) => one.tags[key] === value))
+      const made = (await addresses.now(call)).find((one) => uid.every(([key, value]) => one.tags[key] === value))
       if (!made || made.id === changes.find((change) => change.kind === 'claim-address')?.address.id) throw error
       return [made.address]
     }
@@ -180,13 +182,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
   /** BGP of the project, and the ASN that its servers have. */
   async function projectAsn({ changes, context }: MadePlan, call: Call): Promise<number> {
-    const switching = changes.find((change) => change.kind === 'enable-project-bgp')
-    let project = context.project
-    if (switching) {
-      const answered = await client.project.enableBgp(switching.name, call)
-      project = answered?.localAsn ? answered : await projects.get(call, { fresh: true })
-      if (project === answered) await projects.learn(project, call)
-    }
+    const switching = changes.some(({ kind }) => kind === 'enable-project-bgp')
+    const project = switching ? await switches.project(context.project, call) : context.project
     if (project.localAsn !== 0) return project.localAsn
     throw transient('Cherry Servers has not given the project an ASN yet, so its nodes have no BGP sessions.', {
       code: 'no_asn',
@@ -195,26 +192,25 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
   async function switchServers(changes: readonly CherryChange[], call: Call): Promise<Map<string, Error>> {
     const failed = new Map<string, Error>()
-    const switches = changes.filter((change) => change.kind === 'enable-server-bgp')
+    const wanted = changes.filter((change) => change.kind === 'enable-server-bgp')
     await Promise.all(
-      switches.map(async ({ server, node, tags }) => {
+      wanted.map(async (one) => {
         try {
-          if (!(await client.servers.enableBgp(server, tags, call)))
-            throw transient(`Server ${server} of node ${node} is gone from Cherry Servers.`, { status: 404 })
+          await switches.server(one, call)
         } catch (error) {
-          if (kindOf(error) === 'aborted') throw error
-          failed.set(node, asError(error))
+          if (kindOf(error) === 'aborted' && call.signal.aborted) throw error
+          failed.set(one.node, asError(error))
         }
       }),
     )
-    if (switches.length > 0) await servers.forget()
+    if (wanted.length > 0) await servers.forget()
     return failed
   }
 
   /** Where a second address was made after all, the agreed one stays; the others go when nobody uses them any more. */
-  async function extras(context: PlanContext, address: string, call: Call): Promise<Address[]> {
+  async function extras(context: PlanContext, address: string, madeMs: number, call: Call): Promise<Address[]> {
     const owner = { ...context.service, clusterUid: context.tags.cluster ?? '' }
-    const reservations = reservationsOf(owner, await addresses(call))
+    const reservations = reservationsOf(owner, await addresses.since(madeMs, call))
     const { superseded } = decideReservation({
       uid: context.service.uid,
       reservations,
@@ -231,7 +227,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
     async plan(service, nodes, call): Promise<CherryPlan> {
       const owner = { ...service, clusterUid: await clusterUid(call) }
-      const reservations = reservationsOf(owner, await addresses(call))
+      const reservations = reservationsOf(owner, await addresses.now(call))
       const wish = wishOf(
         service,
         keys,
@@ -284,13 +280,14 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const own: MadePlan = { ...(plan as CherryPlan), context }
       // The address first: without one there is nothing to announce, and no reason to touch a server.
       const address = await addressFor(own, call)
+      const madeMs = performance.now()
       const localAsn = await projectAsn(own, call)
       const failed = await switchServers(own.changes, call)
       const { announcement, notes } = announcementOf(context, address, localAsn, new Set(failed.keys()))
       const made = own.changes.some(({ kind }) => kind === 'reserve-address' || kind === 'claim-address')
       const superseded = [
         ...context.superseded,
-        ...(made && address[0] !== undefined ? await extras(context, address[0], call) : []),
+        ...(made && address[0] !== undefined ? await extras(context, address[0], madeMs, call) : []),
       ]
       const releases = uniqueById(superseded).filter((one) => !address.includes(one.address))
       const faults = [...[...context.unreadable.values()], ...failed.values()]
@@ -305,7 +302,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
     async planDeletion(service, call): Promise<CherryPlan> {
       const owner = { ...service, clusterUid: await clusterUid(call) }
-      const reservations = reservationsToRelease(service.uid, reservationsOf(owner, await addresses(call)))
+      const reservations = reservationsToRelease(service.uid, reservationsOf(owner, await addresses.now(call)))
       const known = { ...service, loadBalancerIp: undefined }
       const written = reservations.map(({ address }) => address)
       const note = readNote(service.annotations) ?? noteOf(known, keys, written)

@@ -1,0 +1,68 @@
+import type { Call } from '../../../call.ts'
+import { kindOf, transient } from '../../../errors.ts'
+import type { CherryClient } from '../client.ts'
+import type { Project, ServerId } from '../model.ts'
+import type { Projects } from '../projects.ts'
+import type { BgpSwitch } from './speakers.ts'
+
+/** Switches that all Services of a cluster ask for at one time, and that are made once. */
+export interface BgpSwitches {
+  /** BGP of the project. Returns it with its ASN. */
+  project(known: Project, call: Call): Promise<Project>
+  server(one: BgpSwitch, call: Call): Promise<void>
+}
+
+/** So long what was switched on here is taken to be on, whatever an older plan says. */
+const BELIEVED_MS = 10_000
+
+export function createBgpSwitches(client: CherryClient, projects: Projects): BgpSwitches {
+  const servers = new Map<ServerId, Promise<void>>()
+  let switching: Promise<Project> | undefined
+
+  async function switchProject(known: Project, call: Call): Promise<Project> {
+    // Another Service, or another worker, may have done it since this was planned.
+    const present = await projects.get(call)
+    if (present.bgpEnabled) return present
+    const answered = await client.project.enableBgp(known.name, call)
+    if (!answered?.localAsn) return await projects.get(call, { fresh: true })
+    await projects.learn(answered, call)
+    return answered
+  }
+
+  async function switchServer({ server, node, tags }: BgpSwitch, call: Call): Promise<void> {
+    if (await client.servers.enableBgp(server, tags, call)) return
+    throw transient(`Server ${server} of node ${node} is gone from Cherry Servers.`, { status: 404 })
+  }
+
+  /** One that was begun by another run ends with that run, if that is stopped: then it is begun again. */
+  async function shared<T>(begin: () => Promise<T>, call: Call): Promise<T> {
+    try {
+      return await begin()
+    } catch (error) {
+      if (kindOf(error) !== 'aborted' || call.signal.aborted) throw error
+      return await begin()
+    }
+  }
+
+  function beginProject(known: Project, call: Call): Promise<Project> {
+    switching ??= switchProject(known, call).finally(() => {
+      switching = undefined
+    })
+    return switching
+  }
+
+  function beginServer(one: BgpSwitch, call: Call): Promise<void> {
+    const begun = servers.get(one.server)
+    if (begun) return begun
+    const made = switchServer(one, call)
+    servers.set(one.server, made)
+    const forget = () => servers.delete(one.server)
+    made.then(() => setTimeout(forget, BELIEVED_MS).unref(), forget)
+    return made
+  }
+
+  return {
+    project: (known, call) => shared(() => beginProject(known, call), call),
+    server: (one, call) => shared(() => beginServer(one, call), call),
+  }
+}
