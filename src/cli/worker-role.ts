@@ -17,6 +17,7 @@ import { FirstContact } from './first-contact.ts'
 import { GUARDED_RETRY_MS, type Guarded, guardCluster } from './guarded-cluster.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
+import { secretFaults } from './secret-faults.ts'
 
 export interface WorkerRole extends Role {
   isAlive(): boolean
@@ -150,6 +151,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     isAlive: () => redis.status !== 'ready' || Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
       ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
+      ...settings.clusters.flatMap(secretFaults),
       ...clusters.flatMap(({ cluster, contact, guard }) =>
         [contact.problem, guard?.problem].flatMap((problem) => (problem ? [`Cluster ${cluster.id}: ${problem}`] : [])),
       ),
