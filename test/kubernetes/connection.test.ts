@@ -264,7 +264,10 @@ t.test('in a Pod', async (t) => {
     }
     const before = simulator.requests.length
     const patch = { type: 'merge', body: {} } as const
-    await t.rejects(createKubernetesApi(connection).patch(NODES, { name: 'none' }, patch, call), { kind: 'aborted' })
+    await t.rejects(createKubernetesApi(connection).patch(NODES, { name: 'none' }, patch, call), {
+      kind: 'aborted',
+      message: 'patch Node none',
+    })
     t.match(simulator.requests.slice(before), [{ status: 401 }])
     t.equal(simulator.requests.length, before + 1)
   })
