@@ -42,13 +42,23 @@ export function removeFinalizer(
   }
 }
 
-/** The whole of `status.loadBalancer`. The server fills ipMode with `VIP`; saying so keeps what is stored equal to what is meant. */
-export function loadBalancerStatus(ingress: readonly Ingress[], uid: string): Patch {
+/**
+ * The whole of `status.loadBalancer`, and single annotations with it. The server fills ipMode with `VIP`; saying so keeps what is stored
+ * equal to what is meant.
+ */
+export function loadBalancerStatus(
+  ingress: readonly Ingress[],
+  uid: string,
+  annotations: Record<string, string | null> = {},
+): Patch {
   const entries = ingress.map((entry) => (entry.ip && !entry.ipMode ? { ...entry, ipMode: 'VIP' } : entry))
   return {
     type: 'merge',
     subresource: 'status',
-    body: { metadata: { uid }, status: { loadBalancer: { ingress: entries.length > 0 ? entries : null } } },
+    body: {
+      metadata: { uid, ...(Object.keys(annotations).length > 0 ? { annotations } : {}) },
+      status: { loadBalancer: { ingress: entries.length > 0 ? entries : null } },
+    },
   }
 }
 

@@ -63,14 +63,22 @@ export async function annotateService(
   wanted: Announcement['serviceAnnotations'],
   call: Call,
 ): Promise<ServiceProjection | undefined> {
-  const annotations = Object.fromEntries(
-    Object.entries(wanted).filter(([key, value]) => (service.annotations[key] ?? null) !== value),
-  )
+  const annotations = differing(service, wanted)
   if (Object.keys(annotations).length === 0) return service
   const body = { metadata: { uid: service.uid, annotations } }
   const patch = { type: 'merge', subresource: 'status', body } as const
   const patched = await cluster.kubernetes.patch(SERVICES, service, patch, call)
   return patched && projectService(patched)
+}
+
+/** Those annotations that the Service does not have as they are wanted. */
+export function differing(
+  service: Pick<ServiceProjection, 'annotations'>,
+  wanted: Announcement['serviceAnnotations'],
+): Record<string, string | null> {
+  return Object.fromEntries(
+    Object.entries(wanted).filter(([key, value]) => (service.annotations[key] ?? null) !== value),
+  )
 }
 
 async function make(cluster: Cluster, change: ObjectChange, call: Call): Promise<void> {

@@ -1,12 +1,12 @@
 import type { Call } from '../../call.ts'
-import type { Applied, LoadBalancerPlan, LoadBalancers, ServiceIdentity } from '../../cloud/provider.ts'
+import type { Announcement, Applied, LoadBalancerPlan, LoadBalancers, ServiceIdentity } from '../../cloud/provider.ts'
 import { type ErrorKind, kindOf, messageOf, WindlassError } from '../../errors.ts'
 import { fingerprint, type NodeProjection, projectService, type ServiceProjection } from '../../events/projection.ts'
 import { parseSubject, subjectOf } from '../../events/subject.ts'
 import { addFinalizer, loadBalancerStatus, removeFinalizer } from '../../kubernetes/patches.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
 import type { ServiceRecord } from '../../state/service-record.ts'
-import { annotateService, applyAnnouncement } from '../announcement/apply.ts'
+import { annotateService, applyAnnouncement, differing } from '../announcement/apply.ts'
 import { type Cluster, COMPONENT, countChanges, loadBalancersOf, recordNotes, serviceObject } from '../cluster.ts'
 import { readFreshNodes, readNodes } from '../nodes.ts'
 import { foreignProject, showsOurMachines } from '../own-project.ts'
@@ -107,8 +107,7 @@ async function ensure(
     countChanges(cluster, 'service', plan.changes)
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
-    if (!announced) return {}
-    const after = await writeStatus(cluster, announced.service, applied.ingress, call)
+    const after = await writeStatus(cluster, service, applied.ingress, call, applied.announcement?.serviceAnnotations)
     if (!after) return {}
     // Nothing in the cluster points at them any more.
     if (applied.superseded) await loadBalancers.applyDeletion(applied.superseded, call)
@@ -135,13 +134,13 @@ async function announce(
   service: ServiceProjection,
   { announcement }: Applied,
   call: Call,
-): Promise<{ service: ServiceProjection; changed: number; faults: Error[] } | undefined> {
-  if (!announcement) return { service, changed: 0, faults: [] }
-  const annotated = await annotateService(cluster, service, announcement.serviceAnnotations, call)
-  if (!annotated) return undefined
+): Promise<{ changed: number; faults: Error[] }> {
+  if (!announcement) return { changed: 0, faults: [] }
   const { changed, essential, faults } = await applyAnnouncement(cluster, announcement, call)
-  if (essential.length > 0) throw combined([...essential, ...faults])
-  return { service: annotated, changed, faults }
+  if (essential.length === 0) return { changed, faults }
+  // Whoever announces addresses here reads from the Service which one.
+  await annotateService(cluster, service, announcement.serviceAnnotations, call)
+  throw combined([...essential, ...faults])
 }
 
 /** The finalizer stands before the first cloud call, so that a Service can't vanish from under its load balancer. */
@@ -203,15 +202,18 @@ async function requireOwnProject(
   if (cloud && (await showsOurMachines(cluster, cloud, nodes, call)) === 'no') throw foreignProject(cloud, what)
 }
 
+/** Status and annotations in one write: every write of ours comes back as an event. Undefined when the Service is gone. */
 async function writeStatus(
   cluster: Cluster,
   service: ServiceProjection,
   ingress: ServiceProjection['ingress'],
   call: Call,
+  annotations: Announcement['serviceAnnotations'] = {},
 ): Promise<ServiceProjection | undefined> {
-  if (sameIngress(service.ingress, ingress)) return service
+  if (sameIngress(service.ingress, ingress)) return await annotateService(cluster, service, annotations, call)
   // Bound to the uid: the status of a deleted Service must not land on its successor.
-  const patched = await cluster.kubernetes.patch(SERVICES, service, loadBalancerStatus(ingress, service.uid), call)
+  const patch = loadBalancerStatus(ingress, service.uid, differing(service, annotations))
+  const patched = await cluster.kubernetes.patch(SERVICES, service, patch, call)
   return patched && projectService(patched)
 }
 
@@ -225,8 +227,9 @@ async function cleanUp(
   try {
     const { announcement } = await deleteLoadBalancer(cluster, loadBalancers, service, call)
     if (!service.deleting) {
-      if (announcement) await annotateService(cluster, service, announcement.serviceAnnotations, call)
-      if (ownsStatus) await writeStatus(cluster, service, [], call)
+      const annotations = announcement?.serviceAnnotations ?? {}
+      if (ownsStatus) await writeStatus(cluster, service, [], call, annotations)
+      else await annotateService(cluster, service, annotations, call)
     }
     if (service.finalizers.includes(CLEANUP_FINALIZER))
       await cluster.kubernetes.patch(SERVICES, service, removeFinalizer(service, CLEANUP_FINALIZER), call)
