@@ -3,7 +3,7 @@ import { startControlPlaneIp } from '../controllers/control-plane-ip/controller.
 import { createHealth } from '../controllers/control-plane-ip/health.ts'
 import type { Reconcile } from '../controllers/reconcile.ts'
 import { controllersOf, STANDING_WORK } from '../controllers/registry.ts'
-import { throttled } from '../errors.ts'
+import { messageOf, throttled } from '../errors.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
 import { producerConnection } from '../queue/redis.ts'
@@ -44,6 +44,8 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
   const queueRedis = producerConnection(settings.redis, 'worker-queue')
   const queues = openClusterQueues(queueRedis, settings.redis.prefix)
   const clusters: Served[] = []
+  /** Clusters that could not be opened, and why: their work waits for a worker with better settings. */
+  const unopened: string[] = []
   const close = async () => {
     for (const { contact, guard } of clusters) {
       contact.stop()
@@ -58,16 +60,24 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     await redisAtStart(redis, log)
     const stores = createStores(redis, settings.redis.prefix)
     for (const one of settings.clusters) {
-      const cluster = await openCluster(one, {
-        redis,
-        prefix: settings.redis.prefix,
-        stores,
-        enqueuer: createEnqueuer(queues),
-        resyncPeriodMs: settings.worker.resyncPeriodMs,
-        log,
-        metrics,
-      })
       const clusterLog = log.child({ cluster: one.id })
+      let cluster: OpenCluster
+      try {
+        cluster = await openCluster(one, {
+          redis,
+          prefix: settings.redis.prefix,
+          stores,
+          enqueuer: createEnqueuer(queues),
+          resyncPeriodMs: settings.worker.resyncPeriodMs,
+          log,
+          metrics,
+        })
+      } catch (error) {
+        if (settings.clusters.length === 1) throw error
+        unopened.push(`Cluster ${one.id}: ${messageOf(error)}`)
+        clusterLog.error({ error: messageOf(error) }, 'a cluster can not be worked for, the others go on')
+        continue
+      }
       const contact = new FirstContact(cluster, clusterLog)
       const guarded = one.ignoreOtherController ? undefined : guardCluster(cluster, clusterLog)
       clusters.push({ cluster, contact, ...guarded, controllers: controllersOf(guarded?.cluster ?? cluster) })
@@ -151,6 +161,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     isAlive: () => redis.status !== 'ready' || Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
       ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
+      ...unopened,
       ...settings.clusters.flatMap(secretFaults),
       ...clusters.flatMap(({ cluster, contact, guard }) =>
         [contact.problem, guard?.problem].flatMap((problem) => (problem ? [`Cluster ${cluster.id}: ${problem}`] : [])),
