@@ -95,7 +95,7 @@ function emptyState(): ClusterState {
     handled: { begin: async () => '', record: async () => {} },
     services: { get: async () => undefined, all: async () => new Map(), put: async () => {}, remove: async () => {} },
     sightings: {
-      seen: async () => {},
+      seen: async (providerIds) => providerIds.map(() => 0),
       lastSeen: async () => undefined,
       notFound: async (): Promise<Absence> => ({ firstAtMs: Date.now(), lastAtMs: Date.now() }),
     },

@@ -26,7 +26,8 @@ export interface ClusterState {
     remove(name: string): Promise<void>
   }
   sightings: {
-    seen(providerIds: readonly string[], credentialId: string): Promise<void>
+    /** Returns when each was seen last before, in Unix milliseconds; 0 for never. */
+    seen(providerIds: readonly string[], credentialId: string): Promise<number[]>
     lastSeen(providerId: string): Promise<Sighting | undefined>
     notFound(providerId: string): Promise<Absence>
   }

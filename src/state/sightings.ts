@@ -17,8 +17,11 @@ export interface Absence {
 
 /** The evidence that stands before a Node is deleted: who was seen at the cloud, by whom, and since when it is not found. */
 export interface Sightings {
-  /** The cloud answered for these machines. Ends every absence that was noted up to `atMs`. */
-  seen(cluster: string, providerIds: readonly string[], credentialId: string, atMs: number): Promise<void>
+  /**
+   * The cloud answered for these machines. Ends every absence that was noted up to `atMs`. Returns when each was seen last before, in
+   * Unix milliseconds; 0 for never.
+   */
+  seen(cluster: string, providerIds: readonly string[], credentialId: string, atMs: number): Promise<number[]>
   lastSeen(cluster: string, providerId: string): Promise<Sighting | undefined>
   /** The cloud answered, by id, that there is no such machine. Returns the absence with this answer in it. */
   notFound(cluster: string, providerId: string, atMs: number): Promise<Absence>
@@ -40,9 +43,12 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
   const seen = defineScript(
     redis,
     `local now, credential = tonumber(ARGV[1]), ARGV[2]
+     local before = {}
      for i = 3, #ARGV do
        local id = ARGV[i]
-       if tonumber(redis.call('ZSCORE', KEYS[1], id) or 0) <= now then
+       local last = redis.call('ZSCORE', KEYS[1], id) or '0'
+       before[#before + 1] = last
+       if tonumber(last) <= now then
          redis.call('ZADD', KEYS[1], now, id)
          redis.call('HSET', KEYS[2], id, credential)
        end
@@ -53,7 +59,8 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
        redis.call('ZREM', KEYS[1], id)
        redis.call('HDEL', KEYS[2], id)
        redis.call('HDEL', KEYS[3], id)
-     end`,
+     end
+     return before`,
   )
   const notFound = defineScript(
     redis,
@@ -70,7 +77,8 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
   )
   return {
     async seen(cluster, providerIds, credentialId, atMs) {
-      if (providerIds.length > 0) await seen(keys(cluster), [atMs, credentialId, ...providerIds])
+      if (providerIds.length === 0) return []
+      return listOf(await seen(keys(cluster), [atMs, credentialId, ...providerIds])).map(Number)
     },
     async lastSeen(cluster, providerId) {
       const [at, by] = keys(cluster) as [string, string]

@@ -16,6 +16,7 @@ t.test('the last sighting is remembered with its credential, and never moves bac
   t.same(await sightings.lastSeen(c, 'hcloud://1'), { atMs: NOW, credentialId: 'first' })
   await sightings.seen(c, ['hcloud://1'], 'second', NOW + 1)
   t.same(await sightings.lastSeen(c, 'hcloud://1'), { atMs: NOW + 1, credentialId: 'second' })
+  t.same(await sightings.seen(c, ['hcloud://1', 'hcloud://3'], 'second', NOW + 2), [NOW + 1, 0], 'and told to the next')
   t.equal(await sightings.lastSeen(fresh(), 'hcloud://1'), undefined, 'by cluster')
 })
 

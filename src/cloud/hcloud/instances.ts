@@ -95,7 +95,8 @@ export function createInstances(options: InstancesOptions): Instances {
   async function robotNamed(name: string, call: Call, fresh: boolean): Promise<RobotSearch> {
     if (!robot) return { servers: [] }
     try {
-      const { servers: all } = await (fresh ? robot.fresh(call) : robot.list(call))
+      // Requests to Robot are few, and its servers keep their numbers: a list of the last minute is as good as one of now.
+      const { servers: all } = await (fresh ? robot.recent(call) : robot.list(call))
       return { servers: all, server: all.findLast((one) => one.name === name) }
     } catch (error) {
       if (kindOf(error) === 'aborted') throw error

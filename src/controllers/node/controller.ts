@@ -34,21 +34,44 @@ export async function reconcileNode(cluster: Cluster, node: NodeProjection, call
 
 async function reconcileOnce(cluster: Cluster, node: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
   if (node.deleting) return undefined
-  const lookup = await findMachine(cluster.clouds, node, call)
+  const lookup = await lookUp(cluster, node, call)
   if (lookup.kind === 'foreign') return undefined
   recordNotes(cluster, nodeObject(node), lookup.notes)
   if (lookup.kind !== 'found') {
     if (isUninitialised(node)) throw reportMissing(cluster, node, lookup)
     return { node: (await apply(cluster, node, planLabels(node), call)) ?? node, lookup }
   }
-  const { providerId } = lookup.instance
-  await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId))
   const plan = planNode(node, lookup.instance)
   if ('fault' in plan) throw reportProvidedIp(cluster, node, plan.fault)
   const after = await apply(cluster, node, plan.changes, call)
   if (!after) return undefined
   await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
   return { node: after, lookup }
+}
+
+/**
+ * A machine found by name that was seen before this Node joined had another Node, and may have been replaced by a namesake since the
+ * list was read. Provider ids can't be changed, so the cloud is asked once more.
+ */
+async function lookUp(cluster: Cluster, node: NodeProjection, call: Call): Promise<MachineLookup> {
+  const lookup = await findMachine(cluster.clouds, node, call)
+  if (lookup.kind !== 'found') return lookup
+  const seenMs = await see(cluster, lookup)
+  // The time of creation is in whole seconds.
+  const seenBefore = seenMs > 0 && seenMs < Date.parse(node.creationTimestamp) + 1000
+  if (node.providerId !== undefined || !seenBefore) return lookup
+  const now = await findMachine(cluster.clouds, node, call, { fresh: true })
+  if (now.kind === 'found') await see(cluster, now)
+  return now
+}
+
+/** Notes the sighting. Returns when the machine was seen last before, in Unix milliseconds; 0 for never. */
+async function see(
+  { state }: Cluster,
+  { cloud, instance: { providerId } }: Extract<MachineLookup, { kind: 'found' }>,
+): Promise<number> {
+  const [beforeMs = 0] = await state.sightings.seen([providerId], cloud.credentialId(providerId))
+  return beforeMs
 }
 
 /** Carries the changes out. Undefined when the node is gone. */
