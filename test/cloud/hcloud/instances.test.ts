@@ -283,7 +283,7 @@ t.test('a Robot node without a Robot client is an error, not a loss', async (t) 
 t.test('a used-up Robot limit pauses Robot, and what is known serves meanwhile', async (t) => {
   const of = await open(t, {
     account: { robot_servers: [{ server_number: 321, server_name: 'r1' }] },
-    robot: { cacheTimeoutMs: 1, rateLimitWaitTimeMs: 60_000 },
+    robot: { cacheTimeoutMs: 0, rateLimitWaitTimeMs: 60_000 },
   })
   t.match(await of.find(node('r1')), { kind: 'found' })
   of.simulator.control.fault({ match: 'ROBOT GET /server', kind: 'rate-limit', times: -1 })
