@@ -33,6 +33,8 @@ export interface ControlPlaneReading {
   slices?: KubeEndpointSlice[]
 }
 
+export const NOTHING_KNOWN: ControlPlane = { nodes: [], known: [] }
+
 /** So many machines are remembered that are nodes no more. */
 const MOST_KNOWN = 50
 
@@ -43,7 +45,7 @@ export function createControlPlane(kubernetes: KubernetesApi, redis: Redis, key:
 
   async function remembered(): Promise<ControlPlane> {
     const text = last ? null : await redis.get(key).catch(() => null)
-    return last ?? (text === null ? { nodes: [], known: [] } : (JSON.parse(text) as ControlPlane))
+    return last ?? (text === null ? NOTHING_KNOWN : (JSON.parse(text) as ControlPlane))
   }
 
   async function remember(controlPlane: ControlPlane): Promise<void> {
@@ -61,26 +63,36 @@ export function createControlPlane(kubernetes: KubernetesApi, redis: Redis, key:
   return async (call: Call): Promise<ControlPlaneReading> => {
     const before = await remembered()
     try {
-      const lists = await Promise.all(
-        ROLES.map((labelSelector) => kubernetes.list(NODES, { labelSelector, project: controlPlaneNode }, call)),
-      )
-      const nodes = [...new Map(lists.flatMap(({ items }) => items).map((node) => [node.name, node])).values()]
-      const [service, { items: slices }] = await Promise.all([
-        kubernetes.get(WHOLE_SERVICES, { namespace: 'default', name: 'kubernetes' }, call),
-        kubernetes.list(ENDPOINT_SLICES, { namespace: 'default', labelSelector: `${SERVICE_NAME}=kubernetes` }, call),
-      ])
-      const port = portOf(service, slices) ?? before.port
-      const present = nodes.flatMap(({ providerId }) => (providerId === undefined ? [] : [providerId]))
-      const known = [...new Set([...before.known.filter((id) => !present.includes(id)), ...present])]
-      const controlPlane = { nodes, ...(port === undefined ? {} : { port }), known: known.slice(-MOST_KNOWN) }
-      await remember(controlPlane)
-      return { controlPlane, slices }
+      const reading = await readControlPlane(kubernetes, before, call)
+      await remember(reading.controlPlane)
+      return reading
     } catch (error) {
       if (call.signal.aborted) throw error
       call.log.warn({ error: messageOf(error) }, 'the control plane is looked after without Kubernetes')
       return { controlPlane: before }
     }
   }
+}
+
+/** What Kubernetes says of it, and of `before` what it does not say any more. */
+export async function readControlPlane(
+  kubernetes: KubernetesApi,
+  before: ControlPlane,
+  call: Call,
+): Promise<Required<ControlPlaneReading>> {
+  const lists = await Promise.all(
+    ROLES.map((labelSelector) => kubernetes.list(NODES, { labelSelector, project: controlPlaneNode }, call)),
+  )
+  const nodes = [...new Map(lists.flatMap(({ items }) => items).map((node) => [node.name, node])).values()]
+  const [service, { items: slices }] = await Promise.all([
+    kubernetes.get(WHOLE_SERVICES, { namespace: 'default', name: 'kubernetes' }, call),
+    kubernetes.list(ENDPOINT_SLICES, { namespace: 'default', labelSelector: `${SERVICE_NAME}=kubernetes` }, call),
+  ])
+  const port = portOf(service, slices) ?? before.port
+  const present = nodes.flatMap(({ providerId }) => (providerId === undefined ? [] : [providerId]))
+  const known = [...new Set([...before.known.filter((id) => !present.includes(id)), ...present])]
+  const controlPlane = { nodes, ...(port === undefined ? {} : { port }), known: known.slice(-MOST_KNOWN) }
+  return { controlPlane, slices }
 }
 
 function controlPlaneNode({ metadata, spec, status }: KubeNode): ControlPlaneNode {

@@ -6,9 +6,10 @@ import { kindOf, messageOf, throttled } from '../../errors.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { type Cluster, COMPONENT, nodeObject } from '../cluster.ts'
 import { type ControlPlaneReading, createControlPlane } from './control-plane.ts'
-import { type ControlPlaneNode, decide, hostAddress, machineAddresses } from './decide.ts'
+import type { ControlPlaneNode } from './decide.ts'
 import { syncExternalService } from './external-service.ts'
 import type { Health } from './health.ts'
+import { type Judgement, judge, thoseThatAnswer } from './judge.ts'
 import { createLease } from './lease.ts'
 
 export interface ControlPlaneIpOptions {
@@ -49,8 +50,6 @@ const TIMINGS: ControlPlaneIpTimings = {
   doubtMs: 60_000,
   restMs: 600_000,
 }
-/** The holder has failed when it fails so often in a row. */
-const PROBES = 3
 
 /**
  * Keeps the control plane's floating address on a machine whose API server answers, by a loop of its own: it must work while Kubernetes
@@ -80,31 +79,21 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     },
   }
 
-  const probe = (at: string, port: number) => health({ address: at, port, timeoutMs: timings.probeTimeoutMs, signal })
-
-  async function answers(at: string, port: number): Promise<boolean> {
-    for (let tried = 1; ; tried++) {
-      if (await probe(at, port)) return true
-      if (tried === PROBES || signal.aborted) return false
-      await delay(timings.probeGapMs, undefined, { signal }).catch(() => {})
-    }
-  }
-
-  const machineAnswers = async (node: ControlPlaneNode, port: number, ip: string) =>
-    (await Promise.all(machineAddresses(node, ip).map((at) => probe(at, port)))).some(Boolean)
-
   async function keep(
     ip: string,
     id: string,
     holder: readonly string[] | undefined,
     { controlPlane }: ControlPlaneReading,
   ) {
-    const { nodes, port } = controlPlane
+    const { nodes, port, known } = controlPlane
     if (port === undefined) return
-    const verdict = decide({ nodes, holder, known: new Set(controlPlane.known) })
-    const why = verdict.kind === 'move' ? verdict.why : await failureOf(verdict.node, ip, port)
-    if (why === undefined) return
-    const answering = await thoseThatAnswer(verdict.candidates, port, ip)
+    const { probeTimeoutMs: timeoutMs, probeGapMs: gapMs } = timings
+    const asking = { health, ip, port, address, timeoutMs, gapMs, signal }
+    const judgement = await judge({ nodes, holder, known: new Set(known) }, asking)
+    if (judgement.kind === 'sound') failingSinceMs = undefined
+    if (judgement.kind === 'sound' || (judgement.kind === 'failing' && waits(judgement))) return
+    const { why, candidates } = judgement
+    const answering = await thoseThatAnswer(candidates, asking)
     if (answering.length === 0) {
       tell('warn', `no other API server of the control plane answers, so its address stays (${why})`)
       return
@@ -112,29 +101,17 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     await move(id, ip, answering, why)
   }
 
-  /** Why the machine should lose the address; undefined when it should not. */
-  async function failureOf(node: ControlPlaneNode | undefined, ip: string, port: number): Promise<string | undefined> {
-    const host = node && address.checkMachine ? hostAddress(node, ip) : undefined
-    const [at, atPort] = host === undefined ? [ip, address.port || port] : [host, port]
-    if (await answers(at, atPort)) {
-      failingSinceMs = undefined
-      return undefined
-    }
+  /** An address that fails on a machine that answers stays there for a while. */
+  function waits({ why, machine }: Extract<Judgement, { kind: 'failing' }>): boolean {
     const now = performance.now()
     failingSinceMs ??= now
-    const why = `its API server does not answer at ${at}`
-    if (!node || !(await machineAnswers(node, port, ip))) return why
+    if (!machine) return false
     if (now - failingSinceMs < timings.doubtMs || now - doubtfulMoveMs < timings.restMs) {
-      tell('warn', `${why}, but machine ${node.name} does; perhaps the way from here is broken`)
-      return undefined
+      tell('warn', `${why}, but machine ${machine.name} does; perhaps the way from here is broken`)
+      return true
     }
     doubtfulMoveMs = now
-    return why
-  }
-
-  async function thoseThatAnswer(candidates: readonly ControlPlaneNode[], port: number, ip: string) {
-    const answered = await Promise.all(candidates.map((node) => machineAnswers(node, port, ip)))
-    return candidates.filter((_, i) => answered[i])
+    return false
   }
 
   /** To the first that the cloud takes: a machine may be in another region, or just gone. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Call } from '../../call.ts'
-import type { KubernetesApi } from '../../kubernetes/api.ts'
-import { ENDPOINT_SLICES, ENDPOINTS, type KubeEndpointSlice } from '../../kubernetes/resources.ts'
+import type { KubernetesApi, Patch } from '../../kubernetes/api.ts'
+import { ENDPOINT_SLICES, ENDPOINTS, type KubeEndpointSlice, type Resource } from '../../kubernetes/resources.ts'
 import { SERVICE_NAME, WHOLE_SERVICES, type WholeService } from './control-plane.ts'
 
 /** Kept under the replaced controller's name, so that either can go on where the other stopped. */
@@ -22,21 +22,65 @@ export interface ExternalFacts {
   slices: readonly KubeEndpointSlice[]
 }
 
+/** One step towards it, bound to nothing: the objects are ours, by their names. */
+export interface ExternalChange {
+  kind: string
+  summary: string
+  make(kubernetes: KubernetesApi, call: Call): Promise<unknown>
+}
+
 /**
  * Makes every node take traffic for the floating address and spread it over all API servers, whoever has the address. `Proxy` keeps
  * clients inside from reaching it by a short cut.
  */
 export async function syncExternalService(kubernetes: KubernetesApi, facts: ExternalFacts, call: Call): Promise<void> {
-  const present = await kubernetes.get(WHOLE_SERVICES, EXTERNAL, call)
-  const ours = { fieldManager: FIELD_MANAGER }
-  if (!present || !sameService(present, facts))
-    await kubernetes.patch(WHOLE_SERVICES, EXTERNAL, { type: 'apply', body: serviceOf(facts) }, call, ours)
-  const ingress = [{ ip: facts.ip, ipMode: 'Proxy' }]
+  for (const { make } of await planExternalService(kubernetes, facts, call)) await make(kubernetes, call)
+}
+
+/** What is missing of the Service and its slices. Only reads. */
+export async function planExternalService(
+  kubernetes: KubernetesApi,
+  facts: ExternalFacts,
+  call: Call,
+): Promise<ExternalChange[]> {
+  const { namespace, name } = EXTERNAL
+  const labelSelector = `${SERVICE_NAME}=${name},${MANAGED_BY}=${MANAGER}`
+  const [service, { items: slices }, endpoints] = await Promise.all([
+    kubernetes.get(WHOLE_SERVICES, EXTERNAL, call),
+    kubernetes.list(ENDPOINT_SLICES, { namespace, labelSelector }, call),
+    kubernetes.get(ENDPOINTS, EXTERNAL, call),
+  ])
+  const wanted = slicesOf(facts.slices)
+  return [
+    ...planService(service, facts),
+    ...planSlices(slices, wanted),
+    // Kubernetes would make slices of the replaced controller's Endpoints, beside ours.
+    ...(endpoints && wanted.length > 0 ? [deletion(ENDPOINTS, name)] : []),
+  ]
+}
+
+function planService(present: WholeService | undefined, facts: ExternalFacts): ExternalChange[] {
+  const { namespace, name } = EXTERNAL
+  const { ip, port, targetPort } = facts
+  const ingress = [{ ip, ipMode: 'Proxy' }]
+  const changes: ExternalChange[] = []
+  const apply = (kind: string, summary: string, patch: Omit<Patch, 'type'>) =>
+    changes.push({
+      kind,
+      summary,
+      make: (kubernetes, call) =>
+        kubernetes.patch(WHOLE_SERVICES, EXTERNAL, { type: 'apply', ...patch }, call, { fieldManager: FIELD_MANAGER }),
+    })
+  if (!present || !sameService(present, facts)) {
+    const verb = present ? 'change' : 'create'
+    const summary = `${verb} Service ${namespace}/${name}: ${ip}:${port} leads to port ${targetPort} of the API servers`
+    apply(`${verb}-service`, summary, { body: serviceOf(facts) })
+  }
   if (!isDeepStrictEqual(present?.status?.loadBalancer?.ingress, ingress)) {
     const body = { metadata: EXTERNAL, status: { loadBalancer: { ingress } } }
-    await kubernetes.patch(WHOLE_SERVICES, EXTERNAL, { type: 'apply', subresource: 'status', body }, call, ours)
+    apply('set-status', `list ${ip} in the status of Service ${namespace}/${name}`, { subresource: 'status', body })
   }
-  await syncSlices(kubernetes, slicesOf(facts.slices), call)
+  return changes
 }
 
 export function serviceOf({ ip, port, targetPort }: ExternalFacts) {
@@ -84,30 +128,36 @@ export function slicesOf(slices: readonly KubeEndpointSlice[]): WantedSlice[] {
   })
 }
 
-async function syncSlices(kubernetes: KubernetesApi, wanted: readonly WantedSlice[], call: Call): Promise<void> {
+function planSlices(present: readonly KubeEndpointSlice[], wanted: readonly WantedSlice[]): ExternalChange[] {
   const { namespace, name: service } = EXTERNAL
-  const labelSelector = `${SERVICE_NAME}=${service},${MANAGED_BY}=${MANAGER}`
-  const { items: present } = await kubernetes.list(ENDPOINT_SLICES, { namespace, labelSelector }, call)
-  for (const slice of wanted) {
-    const same = present.some(
-      ({ metadata, addressType, endpoints, ports }) =>
-        metadata.name === slice.name &&
-        addressType === slice.addressType &&
-        isDeepStrictEqual([endpoints ?? [], ports ?? []], [slice.endpoints, slice.ports]),
-    )
+  const changes: ExternalChange[] = []
+  for (const { name, ...rest } of wanted) {
+    const { addressType, endpoints, ports } = rest
+    const old = present.find(({ metadata }) => metadata.name === name)
+    const same =
+      old?.addressType === addressType && isDeepStrictEqual([old.endpoints ?? [], old.ports ?? []], [endpoints, ports])
     if (same) continue
-    const { name, ...rest } = slice
     const metadata = { namespace, name, labels: { [SERVICE_NAME]: service, [MANAGED_BY]: MANAGER } }
     const patch = { type: 'apply', body: { metadata, ...rest } } as const
-    await kubernetes.patch(ENDPOINT_SLICES, { namespace, name }, patch, call, { fieldManager: FIELD_MANAGER })
+    const verb = old ? 'change' : 'create'
+    const leads = (endpoints ?? []).flatMap(({ addresses }) => addresses).join(', ') || 'no API server'
+    changes.push({
+      kind: `${verb}-endpointslice`,
+      summary: `${verb} EndpointSlice ${namespace}/${name}: it leads to ${leads}`,
+      make: (kubernetes, call) =>
+        kubernetes.patch(ENDPOINT_SLICES, { namespace, name }, patch, call, { fieldManager: FIELD_MANAGER }),
+    })
   }
   for (const { metadata } of present)
-    if (!wanted.some(({ name }) => name === metadata.name))
-      await kubernetes.delete(ENDPOINT_SLICES, { namespace, name: metadata.name }, call)
-  // Kubernetes would make slices of the replaced controller's Endpoints, beside ours.
-  const old = await kubernetes.get(ENDPOINTS, EXTERNAL, call)
-  if (old && wanted.length > 0) await kubernetes.delete(ENDPOINTS, EXTERNAL, call)
+    if (!wanted.some(({ name }) => name === metadata.name)) changes.push(deletion(ENDPOINT_SLICES, metadata.name))
+  return changes
 }
+
+const deletion = (resource: Resource<unknown>, name: string): ExternalChange => ({
+  kind: `delete-${resource.kind.toLowerCase()}`,
+  summary: `delete ${resource.kind} ${EXTERNAL.namespace}/${name}`,
+  make: (kubernetes, call) => kubernetes.delete(resource, { namespace: EXTERNAL.namespace, name }, call),
+})
 
 const MANAGED_BY = 'endpointslice.kubernetes.io/managed-by'
 const MANAGER = 'windlass'
