@@ -157,6 +157,17 @@ export interface Applied {
   superseded?: LoadBalancerPlan
 }
 
+/** Something that was made, or taken over, for a Service, and says so by its labels or tags. */
+export interface Possession {
+  /** What it is, by name and id. */
+  readonly what: string
+  /** How its user removes it, once nobody needs it. */
+  readonly howToRemove: string
+  /** It is of this cluster, and not of another one that uses the same project. */
+  readonly ofThisCluster: boolean
+  belongsTo(service: Pick<ServiceProjection, 'namespace' | 'name' | 'uid'>): boolean
+}
+
 /** Load balancers of a cloud, one per Service. */
 export interface LoadBalancers {
   /** Announced inside the cluster: what is withdrawn there can't be told from a plan, so nodes are always read afresh. */
@@ -173,6 +184,8 @@ export interface LoadBalancers {
   /** What deletion of this Service's load balancer takes; parses no annotation. Empty changes: nothing of ours is there. */
   planDeletion(service: ServiceIdentity, call: Call): Promise<SoughtPlan>
   applyDeletion(plan: LoadBalancerPlan, call: Call): Promise<{ notes: Note[] }>
+  /** All that is there for Services of any name: what belongs to none of them was left behind. `nodes` are this cluster's. */
+  possessions(nodes: readonly Pick<NodeProjection, 'providerId'>[], call: Call): Promise<Possession[]>
   /**
    * Names the target set that `plan` would ask for, without asking the cloud: equal text, equal targets. Used to find the Services
    * that a node change concerns. Throws `permanent` for a selector that doesn't parse.

@@ -103,6 +103,10 @@ export const METRICS = {
     'controller',
     'change',
   ]),
+  windlass_orphans: gauge(
+    'Load balancers, certificates and floating IPs of this cluster at a cloud that belong to no Service, as of the last resync.',
+    ['cluster', 'cloud'],
+  ),
   windlass_node_deletions_total: counter('Nodes deleted since their machine is gone.', ['cluster']),
   windlass_node_deletions_held: gauge('1 while deletions of Nodes wait for a human, else 0.', ['cluster']),
 } as const

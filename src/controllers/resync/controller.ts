@@ -6,6 +6,7 @@ import type { Cluster } from '../cluster.ts'
 import { readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
+import { reportOrphans } from './orphans.ts'
 
 /**
  * Everything of a cluster once more, behind whatever a user waits for: repairs drift at the cloud, and what a lost trigger left behind.
@@ -29,6 +30,9 @@ export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest)
     { kind: 'route', key: 'Cluster/routes', ...again },
   ]
   await cluster.enqueuer.enqueue(cluster.id, triggers)
+  // Where nothing is served yet, all requests are for that.
+  const settled = wanted.length === 0 || known.size > 0
+  if (settled && cluster.framework.controllers.has('service-lb-controller')) await reportOrphans(cluster, nodes, call)
   call.log.info({ services: wanted.length, nodes: nodes.length }, 'enqueued everything once more')
   return { requeueAfterMs: jittered(cluster.resyncPeriodMs) }
 }

@@ -239,3 +239,27 @@ t.test('addresses of other clusters and Services are not ours', async (t) => {
     ['5.199.171.201', '5.199.171.202'],
   )
 })
+
+t.test('what is there for Services of this cluster is told with whose it is', async (t) => {
+  const ip = (address: string, given: Record<string, string>) => ({ address, region: 'LT-Siauliai', tags: given })
+  const of = await bench(t, {
+    account: {
+      ...twoServers,
+      ips: [
+        ip('5.199.170.1', tags()),
+        ip('5.199.170.2', tags('default/gone')),
+        ip('5.199.170.3', tags('default/web', { cluster: 'another' })),
+        ip('5.199.170.4', tags('default/web', { usage: 'by hand' })),
+        ip('5.199.170.5', {}),
+      ],
+    },
+  })
+  const found = await of.loadBalancers.possessions([], of.call)
+  t.same(
+    found.map((one) => [one.what.replace(/ \(.*/, ''), one.ofThisCluster, one.belongsTo(service())]),
+    [
+      ['floating IP 5.199.170.1', true, true],
+      ['floating IP 5.199.170.2', true, false],
+    ],
+  )
+})

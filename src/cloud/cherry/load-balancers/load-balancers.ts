@@ -41,7 +41,7 @@ import {
   type Speaker,
   speakerOf,
 } from './speakers.ts'
-import { reservationsOf, tagsOf } from './tags.ts'
+import { isOfCluster, reservationsOf, tagsOf } from './tags.ts'
 
 export interface CherryLoadBalancersOptions {
   client: CherryClient
@@ -325,6 +325,17 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         await client.addresses.release(id, call)
       }
       return { notes: [] }
+    },
+
+    async possessions(_nodes, call) {
+      const cluster = await clusterUid(call)
+      const ours = (await addresses.now(call)).filter((one) => isOfCluster(cluster, one))
+      return ours.map((one) => ({
+        what: `floating IP ${one.address} (${one.id})`,
+        howToRemove: `release ${one.address} at Cherry Servers`,
+        ofThisCluster: true,
+        belongsTo: (service) => reservationsOf({ ...service, clusterUid: cluster }, [one]).length > 0,
+      }))
     },
 
     targetsKey(_service, nodes) {

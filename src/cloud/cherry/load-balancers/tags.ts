@@ -25,5 +25,9 @@ export function reservationsOf(owner: Owner, addresses: readonly Address[]): Add
   return addresses.filter(({ tags }) => Object.entries(identity).every(([key, value]) => tags[key] === value))
 }
 
+/** Made for some Service of this cluster. */
+export const isOfCluster = (clusterUid: string, { tags }: Address): boolean =>
+  tags.usage === USAGE && tags.cluster === clusterUid
+
 /** The uid of the Service that an address was made or claimed for; undefined for one of the replaced controller. */
 export const uidOf = ({ tags }: Address): string | undefined => tags[UID_TAG]

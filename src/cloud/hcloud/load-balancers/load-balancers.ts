@@ -22,6 +22,7 @@ import { type Desired, desire } from './desire.ts'
 import { defaultName, OWNER_LABEL, RELEASED_LABEL } from './names.ts'
 import { findForDeletion, findForService } from './observe.ts'
 import { type Planned, planLoadBalancer, type Wanted } from './plan.ts'
+import { listPossessions } from './possessions.ts'
 import { createLoadBalancerReads } from './reads.ts'
 import { ingressOf } from './status.ts'
 import { needsRobot, type RobotKnowledge, resolveTargets, targetsKey, wantedTargets } from './targets.ts'
@@ -242,6 +243,8 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       }
       return { notes: [] }
     },
+
+    possessions: (nodes, call) => listPossessions(client, nodes, call),
 
     targetsKey(service, nodes) {
       const parsed = ANNOTATIONS['node-selector'].kind.parse(service.annotations[`${PREFIX}node-selector`] ?? '')
