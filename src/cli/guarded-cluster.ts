@@ -4,7 +4,7 @@ import { TakeoverGuard } from '../controllers/takeover/guard.ts'
 import { watchedApi } from '../controllers/takeover/watched-api.ts'
 import { messageOf, throttled } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { planCluster } from './plan/plan-cluster.ts'
+import { type PlannedCluster, planCluster } from './plan/plan-cluster.ts'
 import { readOnlyCall, readOnlyView } from './read-only.ts'
 
 export interface Guarded<C extends Cluster> {
@@ -19,7 +19,7 @@ export interface Guarded<C extends Cluster> {
 export const GUARDED_RETRY_MS = 2000
 
 /** A cluster whose objects are watched for another controller's writes, and the guard that stops ours. */
-export function guardCluster<C extends Cluster>(given: C, log: Logger): Guarded<C> {
+export function guardCluster<C extends PlannedCluster>(given: C, log: Logger): Guarded<C> {
   const guard: TakeoverGuard = new TakeoverGuard({
     kubernetes: given.kubernetes,
     recorder: given.recorder,
@@ -41,7 +41,7 @@ export function guardCluster<C extends Cluster>(given: C, log: Logger): Guarded<
 }
 
 /** What would be done, once, for those who try out Windlass beside what it shall replace. */
-async function logPlan(cluster: Cluster, log: Logger): Promise<void> {
+async function logPlan(cluster: PlannedCluster, log: Logger): Promise<void> {
   try {
     const { items } = await planCluster(readOnlyView(cluster), [], readOnlyCall(log))
     for (const { subject, changes, faults } of items)

@@ -1,6 +1,7 @@
 import type { Call } from '../call.ts'
 import type { ClusterSettings, FrameworkSettings } from '../config/types.ts'
 import type { Cluster } from '../controllers/cluster.ts'
+import type { ApiServerTrust } from '../controllers/control-plane-ip/health.ts'
 import { YOUNG_NODE_MS } from '../controllers/node-lifecycle/decide.ts'
 import type { ClusterState } from '../controllers/state.ts'
 import { WindlassError } from '../errors.ts'
@@ -12,6 +13,7 @@ import type { Logger } from '../telemetry/log.ts'
 import { openClouds } from './cluster.ts'
 
 export interface ReadOnlyCluster extends Cluster {
+  trust(): ApiServerTrust
   close(): Promise<void>
 }
 
@@ -31,7 +33,7 @@ export function readOnlyCall(log: Logger, signal: AbortSignal = new AbortControl
 }
 
 /** A cluster that works, for planning only: nothing is written, and no budget is spent. */
-export const readOnlyView = (cluster: Cluster): Cluster => ({
+export const readOnlyView = <C extends Cluster>(cluster: C): C => ({
   ...cluster,
   kubernetes: readOnlyApi(cluster.kubernetes),
   state: emptyState(),
@@ -57,6 +59,7 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
     enqueuer: { enqueue: async () => [] },
     resyncPeriodMs: Number.POSITIVE_INFINITY,
     nowMs: afterWaits(settings.framework),
+    trust: () => connection.trust,
     async close() {
       recorder.close()
       await Promise.allSettled(clouds.map((cloud) => cloud.close()))

@@ -1,10 +1,12 @@
 import type { Call } from '../../call.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
+import type { ApiServerTrust } from '../../controllers/control-plane-ip/health.ts'
 import { readFreshNodes } from '../../controllers/nodes.ts'
 import { permanent } from '../../errors.ts'
 import { projectService } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
+import { CONTROL_PLANE_ADDRESS_SUBJECT, planControlPlaneAddress } from './control-plane-address.ts'
 import { planOneNode } from './nodes.ts'
 import { planAllRoutes, ROUTES_SUBJECT } from './routes.ts'
 import { concerns, planOneService } from './services.ts'
@@ -12,11 +14,20 @@ import type { ClusterPlan, PlanItem } from './types.ts'
 
 const AT_A_TIME = 16
 
+export interface PlannedCluster extends Cluster {
+  /** Whom to believe to be its API server. */
+  trust(): ApiServerTrust
+}
+
 /**
  * The plans of all controllers of a cluster that are on. Asks `cluster` for reads only.
  * @param subjects of these objects; all if empty
  */
-export async function planCluster(cluster: Cluster, subjects: readonly string[], call: Call): Promise<ClusterPlan> {
+export async function planCluster(
+  cluster: PlannedCluster,
+  subjects: readonly string[],
+  call: Call,
+): Promise<ClusterPlan> {
   const meant = (subject: string) => subjects.length === 0 || subjects.includes(subject)
   const nodes = (await readFreshNodes(cluster, call)).sort(byName)
   const services = cluster.framework.controllers.has('service-lb-controller')
@@ -33,7 +44,8 @@ export async function planCluster(cluster: Cluster, subjects: readonly string[],
     })),
   ].filter(({ subject }) => meant(subject))
   const routes = meant(ROUTES_SUBJECT) ? await planAllRoutes(cluster, nodes, call) : undefined
-  const known = new Set([...work.map(({ subject }) => subject), ROUTES_SUBJECT])
+  const address = meant(CONTROL_PLANE_ADDRESS_SUBJECT) ? await planControlPlaneAddress(cluster, call) : undefined
+  const known = new Set([...work.map(({ subject }) => subject), ROUTES_SUBJECT, CONTROL_PLANE_ADDRESS_SUBJECT])
   const unknown = subjects.filter((subject) => !known.has(subject))
   if (unknown.length > 0)
     throw permanent(
@@ -42,7 +54,7 @@ export async function planCluster(cluster: Cluster, subjects: readonly string[],
   const items: PlanItem[] = []
   for (let i = 0; i < work.length; i += AT_A_TIME)
     items.push(...(await Promise.all(work.slice(i, i + AT_A_TIME).map(({ plan }) => plan()))))
-  return { cluster: cluster.id, items: routes ? [...items, routes] : items }
+  return { cluster: cluster.id, items: [...items, ...(routes ? [routes] : []), ...(address ? [address] : [])] }
 }
 
 type Named = { namespace?: string; name: string }

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { Announcement, Change, LoadBalancers } from '../../cloud/provider.ts'
-import { planAnnouncement } from '../../controllers/announcement/apply.ts'
+import { differing, planAnnouncement } from '../../controllers/announcement/apply.ts'
 import { type Cluster, loadBalancersOf } from '../../controllers/cluster.ts'
 import { isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/controller.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
@@ -55,7 +55,8 @@ async function planEnsure(
       message: 'There are no nodes that may be targets',
     })
   if (plan.changes.length > 0) {
-    if (plan.announcement) await planAnnounced(cluster, service, plan.announcement, item, call)
+    if (plan.announcement) await planAnnounced(cluster, plan.announcement, item, call)
+    planAnnotations(service, plan.announcement, item)
     if (service.ingress.length === 0)
       item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
     return
@@ -65,7 +66,8 @@ async function planEnsure(
     const { ingress, notes, faults, announcement, superseded } = await loadBalancers.apply(plan, call)
     item.notes.push(...notes.filter((note) => !item.notes.some(({ message }) => message === note.message)))
     item.faults.push(...faults.flatMap(faultsOf))
-    if (announcement) await planAnnounced(cluster, service, announcement, item, call)
+    if (announcement) await planAnnounced(cluster, announcement, item, call)
+    planAnnotations(service, announcement, item)
     if (!sameIngress(service.ingress, ingress)) {
       const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
       item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
@@ -87,32 +89,30 @@ async function planCleanup(
   ownsStatus = true,
 ): Promise<void> {
   const plan = await planDeletion(cluster, loadBalancers, service, call)
-  if (plan.announcement) await planAnnounced(cluster, service, plan.announcement, item, call)
+  if (plan.announcement) await planAnnounced(cluster, plan.announcement, item, call)
   item.changes.push(...plan.changes.map(atCloud))
   item.notes.push(...plan.notes)
+  if (!service.deleting) planAnnotations(service, plan.announcement, item)
   if (ownsStatus && !service.deleting && service.ingress.length > 0)
     item.changes.push(kubernetes('set-status', 'list no address in its status'))
   if (service.finalizers.includes(CLEANUP_FINALIZER))
     item.changes.push(kubernetes('remove-finalizer', `remove finalizer ${CLEANUP_FINALIZER}`))
 }
 
-/** The half in the cluster, and the annotations of the Service that go with it. */
-async function planAnnounced(
-  cluster: Cluster,
-  service: ServiceProjection,
-  announcement: Announcement,
-  item: PlanItem,
-  call: Call,
-): Promise<void> {
-  const wrong = Object.entries(announcement.serviceAnnotations).filter(
-    ([key, value]) => (service.annotations[key] ?? null) !== value,
-  )
+/** The half in the cluster: MetalLB's objects and nodes' annotations. */
+async function planAnnounced(cluster: Cluster, announcement: Announcement, item: PlanItem, call: Call): Promise<void> {
   const { changes, fault } = await planAnnouncement(cluster, announcement, call)
-  if (wrong.length > 0 && !service.deleting)
-    item.changes.push(kubernetes('annotate-service', `set annotations ${wrong.map(([key]) => key).join(', ')}`))
   for (const { action, object, summary } of changes)
     item.changes.push(kubernetes(`${action}-${object.kind.toLowerCase()}`, summary))
   if (fault) item.faults.push(...faultsOf(fault))
+}
+
+/** The Service's own annotations, which are written with its status. */
+function planAnnotations(service: ServiceProjection, announcement: Announcement | undefined, item: PlanItem): void {
+  const wrong = Object.entries(differing(service, announcement?.serviceAnnotations ?? {}))
+  if (wrong.length === 0) return
+  const said = wrong.map(([key, value]) => (value === null ? `take off ${key}` : `set ${key} to ${value}`))
+  item.changes.push(kubernetes('annotate-service', `in its annotations ${said.join(', ')}`))
 }
 
 const kubernetes = (kind: string, summary: string): PlannedChange => ({ at: 'kubernetes', kind, summary })

@@ -8,12 +8,12 @@ export interface PlanDocument {
 
 export interface ClusterPlan {
   cluster: string
-  /** Objects in the order Nodes, Services, routes, each by name. */
+  /** Objects in the order Nodes, Services, routes, the control plane's address, each by name. */
   items: PlanItem[]
 }
 
 export interface PlanItem {
-  /** `Node/w1`, `Service/default/web`, or `Cluster/routes`. */
+  /** `Node/w1`, `Service/default/web`, `Cluster/routes` or `Cluster/control-plane-address`. */
   subject: string
   /** In the order in which they would be carried out. Empty: the object is as it should be. */
   changes: PlannedChange[]

@@ -9,7 +9,7 @@ import { type ControlPlaneReading, createControlPlane } from './control-plane.ts
 import type { ControlPlaneNode } from './decide.ts'
 import { syncExternalService } from './external-service.ts'
 import type { Health } from './health.ts'
-import { type Judgement, judge, thoseThatAnswer } from './judge.ts'
+import { type Judgement, judge, PROBING, thoseThatAnswer } from './judge.ts'
 import { createLease } from './lease.ts'
 
 export interface ControlPlaneIpOptions {
@@ -45,8 +45,8 @@ export interface ControlPlaneIp {
 const TIMINGS: ControlPlaneIpTimings = {
   periodMs: 10_000,
   leaseMs: 15_000,
-  probeTimeoutMs: 3000,
-  probeGapMs: 500,
+  probeTimeoutMs: PROBING.timeoutMs,
+  probeGapMs: PROBING.gapMs,
   doubtMs: 60_000,
   restMs: 600_000,
 }

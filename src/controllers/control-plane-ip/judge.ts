@@ -6,6 +6,8 @@ import type { Health } from './health.ts'
 /** The holder has failed when it fails so often in a row. */
 const PROBES = 3
 
+export const PROBING = { timeoutMs: 3000, gapMs: 500 } as const
+
 export interface Asking {
   health: Health
   /** The floating address. */
