@@ -2,6 +2,7 @@ import type { ControllerName } from '../config/types.ts'
 import { parseSubject } from '../events/subject.ts'
 import type { Trigger, WorkKind } from '../queue/types.ts'
 import type { Cluster } from './cluster.ts'
+import { tellOfWaits } from './lasting-waits.ts'
 import { reconcileNode } from './node/controller.ts'
 import { sweepAddresses } from './node/sweep.ts'
 import { reconcileLifecycle } from './node-lifecycle/controller.ts'
@@ -24,9 +25,9 @@ export function controllersOf(cluster: Cluster): Record<WorkKind, Reconcile> {
     ? (request: ReconcileRequest) => sweepAddresses(cluster, request)
     : async () => ({ requeueAfterMs: cluster.resyncPeriodMs })
   return {
-    node: (request) => reconcileNodeAndLife(cluster, request),
-    service: when('service-lb-controller', reconcileService),
-    targets: when('service-lb-controller', reconcileTargets),
+    node: tellOfWaits(cluster, (request) => reconcileNodeAndLife(cluster, request)),
+    service: tellOfWaits(cluster, when('service-lb-controller', reconcileService)),
+    targets: tellOfWaits(cluster, when('service-lb-controller', reconcileTargets)),
     route: when('node-route-controller', reconcileRoutes),
     addresses,
     resync: (request) => reconcileAll(cluster, request),

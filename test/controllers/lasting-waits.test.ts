@@ -1,0 +1,86 @@
+import t from 'tap'
+import { tellOfWaits } from '../../src/controllers/lasting-waits.ts'
+import type { Reconcile, ReconcileRequest } from '../../src/controllers/reconcile.ts'
+import { throttled, transient } from '../../src/errors.ts'
+import { EventRecorder } from '../../src/kubernetes/events.ts'
+import { startWorld } from '../integration/world.ts'
+
+const world = await startWorld({ kubernetes: 'simulator' })
+t.teardown(() => world.stop())
+const recorder = new EventRecorder({ api: world.api, log: world.call.log })
+t.teardown(() => recorder.close())
+
+const locked = () => throttled('Hetzner Cloud, updating load balancer 5: it is locked (locked)', Date.now() + 3000)
+
+/** What is told of runs that end, one after the other, at these seconds and like this. */
+async function told(name: string, runs: [atS: number, end: () => Error | undefined][]): Promise<string[]> {
+  const service = await world.addService(name)
+  let atS = 0
+  let end: () => Error | undefined = () => undefined
+  const cluster = { kubernetes: world.api, recorder, nowMs: () => atS * 1000 }
+  const reconcile: Reconcile = async () => {
+    const error = end()
+    if (error) throw error
+    return {}
+  }
+  const telling = tellOfWaits(cluster, reconcile)
+  const request: ReconcileRequest = {
+    key: `Service/default/${name}`,
+    cause: 'changed',
+    urgency: 'user',
+    call: world.call,
+  }
+  for (const run of runs) {
+    ;[atS, end] = run
+    const wanted = end()
+    if (wanted)
+      await t.rejects(telling(request), { kind: (wanted as { kind?: string }).kind }, 'the run ends as it did')
+    else await telling(request)
+  }
+  await recorder.flush(10_000)
+  return (await world.events())
+    .filter(({ involvedObject }) => involvedObject.uid === service.metadata.uid)
+    .map(({ type, reason, message }) => `${type} ${reason}: ${message}`)
+}
+
+t.test('a lock at the cloud that lasts is told on the object', async (t) => {
+  const [event, ...others] = await told(
+    'locked',
+    [0, 3, 30, 59, 60, 63].map((atS) => [atS, locked]),
+  )
+  t.match(event, /^Warning Waiting: .*load balancer 5: it is locked/)
+  t.same(others, [])
+})
+
+t.test('one that passes is not', async (t) => {
+  t.same(
+    await told('passes', [
+      [0, locked],
+      [59, locked],
+      [62, () => undefined],
+      [90, locked],
+    ]),
+    [],
+  )
+})
+
+t.test('nor one that a failure came between, which is told by itself', async (t) => {
+  t.same(
+    await told('fails', [
+      [0, locked],
+      [50, () => transient('no answer')],
+      [61, locked],
+    ]),
+    [],
+  )
+})
+
+t.test('two that are far apart are two', async (t) => {
+  t.same(
+    await told('apart', [
+      [0, locked],
+      [3600, locked],
+    ]),
+    [],
+  )
+})
