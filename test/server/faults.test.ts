@@ -55,6 +55,23 @@ t.test('while Redis is', async (t) => {
     })
 })
 
+t.test('what somebody else wrote under our keys is told in the words of Redis, and taking it away heals', async (t) => {
+  const h = await harness(t)
+  t.equal((await h.post([nodeChanged(nodeOf('first', 1))])).status, 202)
+  const keys = (await h.redis.keys('*')).filter((key) => key.endsWith(':outbox') || key.includes(':nodes'))
+  t.ok(keys.length > 0)
+  for (const key of keys) {
+    await h.redis.del(key)
+    await h.redis.set(key, 'garbage')
+    const answer = await h.post([nodeChanged(nodeOf('second', 2))])
+    t.equal(answer.status, 503, key)
+    t.match(answer.body.message, /WRONGTYPE.*nothing else writes under Windlass' keys/)
+    await h.redis.del(key)
+  }
+  t.equal((await h.post([nodeChanged(nodeOf('second', 2))])).status, 202)
+  t.ok((await h.jobs()).has('Node/second'))
+})
+
 t.test('a Redis that was never there is no reason to hang', async (t) => {
   const h = await harness(t, {}, false)
   const begun = performance.now()

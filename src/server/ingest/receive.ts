@@ -1,5 +1,5 @@
 import { performance } from 'node:perf_hooks'
-import { transient, WindlassError } from '../../errors.ts'
+import { messageOf, transient, WindlassError } from '../../errors.ts'
 import type { WindlassEvent } from '../../events/types.ts'
 import type { Enqueued, Trigger } from '../../queue/types.ts'
 import type { ServedCluster, ServerDeps } from '../deps.ts'
@@ -25,9 +25,10 @@ export async function receive(
     return await take(deps, epochs, batch)
   } catch (error) {
     if (error instanceof WindlassError) throw error
-    throw transient('Redis could not take the events: check that it runs, is not full and is not read-only', {
-      cause: error,
-    })
+    throw transient(
+      `Redis could not take the events (${messageOf(error)}): check that it runs, is not full or read-only, and that nothing else writes under Windlass' keys`,
+      { cause: error },
+    )
   }
 }
 
