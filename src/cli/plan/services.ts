@@ -110,9 +110,10 @@ async function planAnnounced(cluster: Cluster, announcement: Announcement, item:
 /** The Service's own annotations, which are written with its status. */
 function planAnnotations(service: ServiceProjection, announcement: Announcement | undefined, item: PlanItem): void {
   const wrong = Object.entries(differing(service, announcement?.serviceAnnotations ?? {}))
-  if (wrong.length === 0) return
-  const said = wrong.map(([key, value]) => (value === null ? `take off ${key}` : `set ${key} to ${value}`))
-  item.changes.push(kubernetes('annotate-service', `in its annotations ${said.join(', ')}`))
+  const set = wrong.flatMap(([key, value]) => (value === null ? [] : [`${key}=${value}`]))
+  const off = wrong.flatMap(([key, value]) => (value === null ? [key] : []))
+  if (set.length > 0) item.changes.push(kubernetes('annotate-service', `annotate it with ${set.join(', ')}`))
+  if (off.length > 0) item.changes.push(kubernetes('annotate-service', `take off its annotations ${off.join(', ')}`))
 }
 
 const kubernetes = (kind: string, summary: string): PlannedChange => ({ at: 'kubernetes', kind, summary })
