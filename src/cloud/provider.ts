@@ -47,6 +47,7 @@ export interface Instance {
   name: string
   /** In the order in which the node shall list them. Without a `Hostname` entry the node keeps its own. */
   addresses: NodeAddress[]
+  /** This and the next two in the cloud's own words, which need not be values that a label can have. */
   instanceType?: string
   region?: string
   zone?: string

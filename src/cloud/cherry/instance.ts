@@ -1,6 +1,5 @@
 import ipaddr from 'ipaddr.js'
 import type { NodeAddress } from '../../kubernetes/objects.ts'
-import { labelValue } from '../hcloud/instance.ts'
 import type { Instance, Note } from '../provider.ts'
 import type { Server } from './model.ts'
 import { providerIdOf } from './provider-id.ts'
@@ -15,8 +14,6 @@ const TYPES: Readonly<Record<string, { type: string; spoken: string }>> = {
 
 /** A machine of either class of address will do: a server without a public or a private one is initialised with what it has. */
 export function instanceOf(server: Server): { instance: Instance; notes: Note[] } {
-  const instanceType = labelValue(server.plan)
-  const region = labelValue(server.region)
   const addresses: NodeAddress[] = [
     { type: 'Hostname', address: server.hostname },
     ...addressesOf(server, 'primary-ip'),
@@ -28,8 +25,8 @@ export function instanceOf(server: Server): { instance: Instance; notes: Note[] 
       providerId: providerIdOf(server.id),
       name: server.hostname,
       addresses: missing.length === 2 ? [] : addresses,
-      ...(instanceType ? { instanceType } : {}),
-      ...(region ? { region } : {}),
+      ...(server.plan ? { instanceType: server.plan } : {}),
+      ...(server.region ? { region: server.region } : {}),
       additionalLabels: {},
       off: server.state === OFF,
     },

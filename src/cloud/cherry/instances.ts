@@ -1,7 +1,7 @@
 import type { Call } from '../../call.ts'
+import { nearest } from '../../config/nearest.ts'
 import { permanent, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
-import { nearestName } from '../hcloud/nearest.ts'
 import type { InstanceLookup, Instances } from '../provider.ts'
 import { instanceOf, isOff } from './instance.ts'
 import type { Server, ServerId } from './model.ts'
@@ -35,14 +35,14 @@ export function createInstances(servers: Servers, projectId: number): Instances 
         notes: [],
       }
     }
-    const nearest = nearestName(
+    const nearestName = nearest(
       name,
       all.map(({ hostname }) => hostname),
     )
     return {
       kind: 'not-found',
       searched: `server with hostname "${name}" in Cherry project ${projectId} (${all.length} servers)`,
-      ...(nearest === undefined ? {} : { nearest }),
+      ...(nearestName === undefined ? {} : { nearest: nearestName }),
       notes: [],
     }
   }

@@ -48,28 +48,18 @@ export function robotInstance(
   const { addresses, notes } = robotAddresses(server, node, options)
   const zone = server.dc.toLowerCase()
   const region = zone.split('-')[0]
-  const instanceType = labelValue(server.product)
   return {
     instance: {
       providerId: robotProviderId(server.number),
       name: server.name,
       addresses,
-      ...(instanceType ? { instanceType } : {}),
-      ...(region ? { region: labelValue(region) } : {}),
-      ...(zone ? { zone: labelValue(zone) } : {}),
+      ...(server.product ? { instanceType: server.product } : {}),
+      ...(region ? { region } : {}),
+      ...(zone ? { zone } : {}),
       additionalLabels: { [PROVIDED_BY]: 'robot' },
     },
     notes,
   }
-}
-
-/** As a value of a label: blanks become dashes, other characters that a label can't have go, and so do its odd ends. */
-export function labelValue(text: string): string {
-  return text
-    .replaceAll(' ', '-')
-    .replace(/[^A-Za-z0-9_.-]/g, '')
-    .slice(0, 63)
-    .replace(/^[^A-Za-z0-9]+|[^A-Za-z0-9]+$/g, '')
 }
 
 function cloudAddresses(server: Server, { addressFamily, network }: InstanceOptions): NodeAddress[] {

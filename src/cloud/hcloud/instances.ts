@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import { nearest } from '../../config/nearest.ts'
 import type { HcloudSettings } from '../../config/types.ts'
 import { kindOf, messageOf, permanent, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
@@ -7,7 +8,6 @@ import type { RobotServer, RobotServerNumber } from '../robot/model.ts'
 import type { RobotServers } from '../robot/servers.ts'
 import { cloudInstance, robotInstance } from './instance.ts'
 import type { CloudServerId, Server } from './model.ts'
-import { nearestName } from './nearest.ts'
 import type { ConfiguredNetwork } from './network.ts'
 import { cloudProviderId, legacyRobotProviderId, parseProviderId, robotProviderId } from './provider-id.ts'
 import type { Servers } from './servers.ts'
@@ -138,7 +138,7 @@ export function createInstances(options: InstancesOptions): Instances {
     // Without a list at hand, the names of others are not worth reading one.
     const known = settings.serverCacheMode === 'all' ? await servers.list(call) : (servers.peek() ?? [])
     const counted = settings.serverCacheMode === 'all' ? ` (${known.length} servers)` : ''
-    const nearest = nearestName(
+    const nearestName = nearest(
       name,
       [...known, ...dedicated].map((server) => server.name),
     )
@@ -146,7 +146,7 @@ export function createInstances(options: InstancesOptions): Instances {
     return {
       kind: 'not-found',
       searched: `server named "${name}" in the Hetzner Cloud project of the token${counted}${inRobot}`,
-      ...(nearest === undefined ? {} : { nearest }),
+      ...(nearestName === undefined ? {} : { nearest: nearestName }),
       notes: [],
     }
   }

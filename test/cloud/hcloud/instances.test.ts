@@ -211,7 +211,7 @@ t.test('a Robot server has its own id, labels, and the addresses that kubelet kn
     kind: 'found',
     instance: {
       providerId: 'hrobot://323',
-      instanceType: 'EX44--2',
+      instanceType: 'EX44 (Ü) #2',
       region: 'nbg1',
       zone: 'nbg1-dc3',
       additionalLabels: { 'instance.hetzner.cloud/provided-by': 'robot' },
