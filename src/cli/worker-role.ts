@@ -3,6 +3,7 @@ import { startControlPlaneIp } from '../controllers/control-plane-ip/controller.
 import { createHealth } from '../controllers/control-plane-ip/health.ts'
 import type { Reconcile } from '../controllers/reconcile.ts'
 import { controllersOf, STANDING_WORK } from '../controllers/registry.ts'
+import { tellObject } from '../controllers/tell-object.ts'
 import { messageOf, throttled } from '../errors.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
@@ -15,6 +16,7 @@ import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
 import { type OpenCluster, openCluster } from './cluster.ts'
 import { FirstContact } from './first-contact.ts'
 import { GUARDED_RETRY_MS, type Guarded, guardCluster } from './guarded-cluster.ts'
+import { readOnlyCall } from './read-only.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
 import { secretFaults } from './secret-faults.ts'
@@ -109,6 +111,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
         throw throttled(`Cluster ${run.cluster} waits: ${guard.problem}`, Date.now() + GUARDED_RETRY_MS)
       return await controllers[kind]({ ...run, call: guarded(run.call) })
     }
+  const stopped = new AbortController()
   const host = startWorker({
     redis: settings.redis,
     clusters: [...byId.keys()],
@@ -125,7 +128,14 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     graceMs: settings.worker.graceMs,
     untilIdle: settings.worker.untilIdle,
     standing: STANDING_WORK,
-    onRun: (ended) => countRun(metrics, ended),
+    onRun(ended) {
+      countRun(metrics, ended)
+      const cluster = byId.get(ended.cluster)?.cluster
+      if (cluster && ended.givenUp !== undefined) {
+        const call = readOnlyCall(log, stopped.signal)
+        void tellObject(cluster, ended.key, { reason: 'GivenUp', message: ended.givenUp }, call)
+      }
+    },
   })
 
   // A loop that lasts, for clusters of which an address is kept on the control plane.
@@ -151,6 +161,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
 
   let stopping: Promise<void> | undefined
   const stop = async () => {
+    stopped.abort()
     await Promise.all([host.stop(), ...residents.map((resident) => resident.stop())])
     await close()
   }

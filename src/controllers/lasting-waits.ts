@@ -1,8 +1,7 @@
 import { kindOf, messageOf } from '../errors.ts'
-import { parseSubject } from '../events/subject.ts'
-import { NODES, SERVICES } from '../kubernetes/resources.ts'
-import { type Cluster, COMPONENT } from './cluster.ts'
-import type { Reconcile, ReconcileRequest } from './reconcile.ts'
+import type { Cluster } from './cluster.ts'
+import type { Reconcile } from './reconcile.ts'
+import { tellObject } from './tell-object.ts'
 
 /** A cloud that is busy with one thing, or an account that has used up its requests, is mostly good again before that. */
 const LASTING_MS = 60_000
@@ -28,21 +27,6 @@ export function tellOfWaits(
     return nowMs - sinceMs
   }
 
-  async function tell({ key, call }: ReconcileRequest, error: unknown): Promise<void> {
-    const ref = parseSubject(key)
-    if (!ref) return
-    const { kubernetes } = cluster
-    const object = await (ref.kind === 'Node' ? kubernetes.get(NODES, ref, call) : kubernetes.get(SERVICES, ref, call))
-    if (!object) return
-    cluster.recorder.record({
-      object: { ...ref, uid: object.metadata.uid },
-      type: 'Warning',
-      reason: 'Waiting',
-      message: `Nothing can be done for it now, and it is tried again and again: ${messageOf(error)}`,
-      component: COMPONENT.windlass,
-    })
-  }
-
   return async (request) => {
     try {
       const result = await reconcile(request)
@@ -52,8 +36,14 @@ export function tellOfWaits(
       const kind = kindOf(error)
       if (kind !== 'throttled' && kind !== 'aborted') waits.delete(request.key)
       if (kind === 'throttled' && lasts(request.key) >= LASTING_MS)
-        await tell(request, error).catch((cause) =>
-          request.call.log.debug({ reason: messageOf(cause) }, 'could not tell an object what it waits for'),
+        await tellObject(
+          cluster,
+          request.key,
+          {
+            reason: 'Waiting',
+            message: `Nothing can be done for it now, and it is tried again and again: ${messageOf(error)}`,
+          },
+          request.call,
         )
       throw error
     }

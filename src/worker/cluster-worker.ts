@@ -257,13 +257,9 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       }
       if (job.deferredFailure) {
         runLog.error({ stalls: job.stalledCounter }, 'job failed for good: its workers died running it')
-        await failForGood(
-          over(),
-          permanent(
-            `${key}: the worker died ${job.stalledCounter} times while it worked on this object; look at the workers' memory limits and logs, then retry it`,
-          ),
-        )
-        return void ended('permanent')
+        const givenUp = `${key}: the worker died ${job.stalledCounter} times while it worked on this object; look at the workers' memory limits and logs, then retry it`
+        await failForGood(over(), permanent(givenUp))
+        return void ended('permanent', {}, { givenUp })
       }
       const claim = await ledger.claim(key, jobId, token)
       if (claim.kind === 'lost') return
@@ -292,14 +288,14 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       ended('lost')
     }
 
-    function ended(outcome: Outcome, fields: object = {}): void {
+    function ended(outcome: Outcome, fields: object = {}, more: Pick<RunEnded, 'givenUp'> = {}): void {
       const ms = Math.round(performance.now() - begunMs)
       const traceId = job.data.traceparent?.split('-')[1]
       runLog[outcome === 'done' || outcome === 'aborted' ? 'info' : 'warn'](
         { outcome, ms, traceId, ...fields },
         'run ended',
       )
-      options.onRun({ cluster, kind, key, outcome, ms, ...(askedMs ? { waitedMs: begunAtMs - askedMs } : {}) })
+      options.onRun({ cluster, kind, key, outcome, ms, ...more, ...(askedMs ? { waitedMs: begunAtMs - askedMs } : {}) })
     }
   }
 

@@ -39,4 +39,6 @@ export interface RunEnded {
   ms: number
   /** Milliseconds from the trigger to the run's start; undefined when nobody asked. */
   waitedMs?: number
+  /** Why it was given up without being run once more, for people: its workers died of it. */
+  givenUp?: string
 }

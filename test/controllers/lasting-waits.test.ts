@@ -1,6 +1,7 @@
 import t from 'tap'
 import { tellOfWaits } from '../../src/controllers/lasting-waits.ts'
 import type { Reconcile, ReconcileRequest } from '../../src/controllers/reconcile.ts'
+import { tellObject } from '../../src/controllers/tell-object.ts'
 import { throttled, transient } from '../../src/errors.ts'
 import { EventRecorder } from '../../src/kubernetes/events.ts'
 import { startWorld } from '../integration/world.ts'
@@ -82,4 +83,23 @@ t.test('two that are far apart are two', async (t) => {
     ]),
     [],
   )
+})
+
+t.test('what its work came to is told on the object that a key names, and of one that is gone nothing', async (t) => {
+  const { metadata } = await world.addService('poison')
+  await world.addNode('n1')
+  for (const key of ['Service/default/poison', 'Node/n1', 'Service/default/gone', 'Cluster/resync'])
+    await tellObject(
+      { kubernetes: world.api, recorder },
+      key,
+      { reason: 'GivenUp', message: 'its workers died' },
+      world.call,
+    )
+  await recorder.flush(10_000)
+  const events = (await world.events()).filter(({ reason }) => reason === 'GivenUp')
+  t.same(events.map(({ type, involvedObject }) => `${type} ${involvedObject.kind}/${involvedObject.name}`).sort(), [
+    'Warning Node/n1',
+    'Warning Service/poison',
+  ])
+  t.equal(events.find(({ involvedObject }) => involvedObject.kind === 'Service')?.involvedObject.uid, metadata.uid)
 })

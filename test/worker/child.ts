@@ -1,7 +1,7 @@
 /**
  * A worker in a process of its own, so that it can be killed, frozen and blocked. Writes what it does to the list `log` in Redis, whose order
- * is the truth: `start <name>` when a run begins, `write <name>` for each write that the gate let through, `refused <name>` for others.
- * The cause of a trigger says what the run does.
+ * is the truth: `start <name>` when a run begins, `write <name>` for each write that the gate let through, `refused <name>` for others,
+ * `gave-up <name>` for a job that ends without being run. The cause of a trigger says what the run does.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
@@ -63,6 +63,9 @@ const host = startWorker(
     concurrency: 5,
     log: pino({ level: 'silent' }),
     graceMs: 1000,
+    onRun({ givenUp }) {
+      if (givenUp) void note('gave-up')
+    },
   },
   { timings: options.timings },
 )

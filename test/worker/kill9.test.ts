@@ -38,6 +38,8 @@ t.test('an object that kills its workers again and again ends in the failed list
   const failed = await eventually(async () => (await rig.queue.queue.getFailed())[0])
   t.match(failed.failedReason, /Service\/default\/web: the worker died 2 times/)
   t.equal((await started()).length, 2, 'the third did not run it')
+  const gaveUp = async () => (await workers.log()).filter((line) => line.startsWith('gave-up '))
+  await eventually(async () => (await gaveUp()).length === 1)
   await rig.enqueue('c', [trigger('web', { cause: 'dashboard' })])
   await eventually(async () => (await started()).length === 3)
   await eventually(async () => (await rig.queue.queue.getFailedCount()) === 0)
