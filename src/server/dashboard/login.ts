@@ -27,5 +27,11 @@ export async function requireLogin(app: FastifyInstance, login: { user: string; 
         .header('retry-after', Math.ceil(waitMs / 1000))
         .send({ message: 'Too many failed logins: wait a minute' })
   })
-  app.addHook('onRequest', app.basicAuth)
+  // Answered here: the board below has an error handler of its own, which makes of every error a failure of its server.
+  app.addHook('onRequest', (request, reply, done) =>
+    app.basicAuth(request, reply, (error) => {
+      if (error) reply.code(401).send({ message: error.message })
+      else done()
+    }),
+  )
 }
