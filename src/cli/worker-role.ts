@@ -16,6 +16,7 @@ import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
 import { type OpenCluster, openCluster } from './cluster.ts'
 import { FirstContact } from './first-contact.ts'
 import { GUARDED_RETRY_MS, type Guarded, guardCluster } from './guarded-cluster.ts'
+import { resyncUnderNewSettings } from './new-settings.ts'
 import { readOnlyCall } from './read-only.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
@@ -61,6 +62,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
   try {
     await redisAtStart(redis, log)
     const stores = createStores(redis, settings.redis.prefix)
+    const enqueuer = createEnqueuer(queues)
     for (const one of settings.clusters) {
       const clusterLog = log.child({ cluster: one.id })
       let cluster: OpenCluster
@@ -69,7 +71,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
           redis,
           prefix: settings.redis.prefix,
           stores,
-          enqueuer: createEnqueuer(queues),
+          enqueuer,
           resyncPeriodMs: settings.worker.resyncPeriodMs,
           log,
           metrics,
@@ -83,6 +85,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
       const contact = new FirstContact(cluster, clusterLog)
       const guarded = one.ignoreOtherController ? undefined : guardCluster(cluster, clusterLog)
       clusters.push({ cluster, contact, ...guarded, controllers: controllersOf(guarded?.cluster ?? cluster) })
+      await resyncUnderNewSettings(one, { applied: stores.settings, enqueuer, log: clusterLog })
     }
     await Promise.all([contactAll(clusters, log), ...clusters.map(({ guard }) => guard?.look())])
     for (const { guard } of clusters) void guard?.watch()

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { type AppliedSettings, createAppliedSettings } from './applied-settings.ts'
 import { createDeletionBudget, type DeletionBudget } from './deletion-budget.ts'
 import { createEpochs, type Epochs } from './epoch.ts'
 import { createHandled, type Handled } from './handled.ts'
@@ -21,6 +22,7 @@ export interface Stores {
   serviceRecords: ServiceRecords
   sightings: Sightings
   deletions: DeletionBudget
+  settings: AppliedSettings
   /** Why Redis can't be used now, in sentences; empty when it can. */
   problems(): Promise<string[]>
 }
@@ -37,6 +39,7 @@ export function createStores(redis: Redis, prefix: string): Stores {
     serviceRecords: createServiceRecords(redis, prefix),
     sightings: createSightings(redis, prefix),
     deletions: createDeletionBudget(redis, prefix),
+    settings: createAppliedSettings(redis, prefix),
     problems: () => redisProblems(redis, prefix),
   }
 }
