@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defaultOf } from '../src/cli/help.ts'
 import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
-import { COMMANDS, fileEnvOf, type Setting } from '../src/config/setting.ts'
+import { COMMANDS, fileEnvOf, purposeOf, type Setting } from '../src/config/setting.ts'
 import { SECTIONS, type Section } from '../src/config/table.ts'
 import { METRICS } from '../src/telemetry/metrics.ts'
 import { ADMISSION_PATH, admissionPolicy } from './admission.ts'
@@ -82,7 +82,7 @@ function settingRow(key: string, setting: Setting): string {
   const required =
     setting.required === undefined
       ? ''
-      : `; required by ${setting.required.map((command) => `\`${command}\``).join(' ')}`
+      : `; required${setting.requiredFor === undefined ? '' : `${purposeOf(setting)}, if used,`} by ${setting.required.map((command) => `\`${command}\``).join(' ')}`
   const keys = [
     key,
     setting.jsonKey === undefined || setting.jsonKey === key ? undefined : `${setting.jsonKey} in JSON`,

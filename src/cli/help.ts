@@ -1,4 +1,4 @@
-import { COMMANDS, type Command, fileEnvOf, type Setting } from '../config/setting.ts'
+import { COMMANDS, type Command, fileEnvOf, purposeOf, type Setting } from '../config/setting.ts'
 import { appliesTo, SECTIONS } from '../config/table.ts'
 
 const ABOUT: Record<Command, string> = {
@@ -55,7 +55,7 @@ function entryOf(setting: Setting, command: Command): string[] {
   const names = [setting.flag === undefined ? undefined : `--${setting.flag}`, setting.env, fileEnvOf(setting)]
   const shownDefault = defaultOf(setting, command)
   const facts = [
-    setting.required?.includes(command) === true ? 'Required.' : undefined,
+    setting.required?.includes(command) === true ? requiredText(setting) : undefined,
     shownDefault === undefined ? undefined : `Default: ${shownDefault}.`,
   ]
   return [
@@ -63,6 +63,10 @@ function entryOf(setting: Setting, command: Command): string[] {
     `      ${[setting.doc, ...facts].filter((part) => part !== undefined).join(' ')}`,
   ]
 }
+
+/** A cloud that is not used needs nothing. */
+const requiredText = (setting: Setting) =>
+  setting.requiredFor === undefined ? 'Required.' : `Required${purposeOf(setting)}, if used.`
 
 function folded(words: readonly string[]): string[] {
   const rows: string[] = []

@@ -46,13 +46,20 @@ export function resolveClouds(input: CloudsInput): ClusterSettings['clouds'] {
 
 const NEEDS_CLOUD: ReadonlySet<Command> = new Set(['worker', 'all', 'plan'])
 
+/** What each cloud needs to be on. */
+export const CREDENTIALS =
+  'Set HCLOUD_TOKEN for Hetzner, or CHERRY_API_KEY and CHERRY_PROJECT_ID for Cherry Servers (HCLOUD_TOKEN_FILE and CHERRY_API_KEY_FILE take files)'
+
 function noCloud(clusterPlace: string | undefined): Fault {
   return clusterPlace === undefined
     ? {
         name: 'HCLOUD_TOKEN and CHERRY_API_KEY',
-        message: 'are missing: no cloud is set up. Set one of them, or its _FILE',
+        message: `are missing: no cloud is set up. ${CREDENTIALS}`,
       }
-    : { name: clusterPlace, message: 'has no cloud, give it a block hcloud or cherry' }
+    : {
+        name: clusterPlace,
+        message: 'has no cloud, give it a block hcloud (with token) or cherry (with apiKey and projectId)',
+      }
 }
 
 function isGiven(found: Found): boolean {

@@ -5,6 +5,7 @@ import {
   type Command,
   fileEnvOf,
   type Group,
+  purposeOf,
   type SecretSetting,
   type Setting,
   type ValueSetting,
@@ -75,7 +76,10 @@ export function missing(
       : [place(key), setting.kind === 'secret' ? place(`${key}File`) : undefined]
   const [name = key, ...others] = names.filter((candidate) => candidate !== undefined)
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
-  return { name, message: `is missing${or}: ${command} needs it. ${setting.doc.replaceAll('`', '')}` }
+  return {
+    name,
+    message: `is missing${or}: ${command} needs it${purposeOf(setting)}. ${setting.doc.replaceAll('`', '')}`,
+  }
 }
 
 function textValueOf(key: string, setting: ValueSetting, found: Found, resolution: Resolution): unknown {

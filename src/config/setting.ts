@@ -39,6 +39,8 @@ interface Facts {
   commands: readonly Command[]
   /** Commands that can't do without. */
   required?: readonly Command[]
+  /** The cloud, for people, for which alone it is required: a cluster may have another. */
+  requiredFor?: string
   doc: string
   /** Why a setting of the replaced controllers has no effect. */
   ignored?: string
@@ -95,6 +97,9 @@ export const ignored = (row: {
 
 /** A flag that may stand alone for true. */
 export const isSwitch = ({ parse }: Setting) => parse === parseBool || parse === ANY_SWITCH
+
+/** What a command that needs a setting needs it for, for people: ` for Hetzner`, or nothing. */
+export const purposeOf = ({ requiredFor }: Setting) => (requiredFor === undefined ? '' : ` for ${requiredFor}`)
 
 export const fileEnvOf = ({ kind, env }: Setting) =>
   kind === 'secret' && env !== undefined ? `${env}_FILE` : undefined

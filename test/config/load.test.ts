@@ -92,6 +92,13 @@ t.test('each command needs its own, and tells all that is missing at once', asyn
     for (const pattern of patterns) t.match(text, pattern, command)
     t.equal(text.split('\n').filter((line) => line !== '').length, patterns.length, `${command} has no other faults`)
   }
+  const bare = await faults({}, {}, 'all')
+  t.match(bare, /KUBECONFIG is missing .* In a Pod of the cluster none is needed/)
+  t.match(bare, /Set HCLOUD_TOKEN for Hetzner, or CHERRY_API_KEY and CHERRY_PROJECT_ID for Cherry Servers/)
+  const half = await faults({ ...BASE, HCLOUD_NETWORK: 'net', CHERRY_REGION_NAME: 'LT-Siauliai' })
+  t.match(half, /HCLOUD_TOKEN is missing .*: all needs it for Hetzner\./)
+  t.match(half, /CHERRY_API_KEY is missing .*: all needs it for Cherry Servers\./)
+  t.match(half, /CHERRY_PROJECT_ID is missing .*: all needs it for Cherry Servers\./)
   const forwarder = await load(
     {
       WINDLASS_SERVER_URL: 'http://10.0.0.2:8080/',

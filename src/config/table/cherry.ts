@@ -41,6 +41,7 @@ export const CHERRY = {
     ofOneCluster: true,
     commands,
     required: commands,
+    requiredFor: 'Cherry Servers',
     doc: 'API key. A file is read again when it changes.',
   }),
   projectId: optional({
@@ -51,6 +52,7 @@ export const CHERRY = {
     ofOneCluster: true,
     commands,
     required: commands,
+    requiredFor: 'Cherry Servers',
     doc: 'The project that servers and addresses are in.',
   }),
   apiUrl: setting({
@@ -66,7 +68,7 @@ export const CHERRY = {
     ...TEXT,
     env: 'CHERRY_REGION_NAME',
     jsonKey: 'region',
-    doc: 'Region in which floating IPs are made, if neither Service nor nodes name another.',
+    doc: 'Region in which floating IPs are made, if the Service’s annotation names no other.',
   }),
   loadBalancer: optional({
     env: 'CHERRY_LOAD_BALANCER',

@@ -27,6 +27,7 @@ export const HCLOUD = {
     ofOneCluster: true,
     commands,
     required: commands,
+    requiredFor: 'Hetzner',
     doc: 'API token of the project, to read and write. A file is read again when it changes.',
   }),
   endpoint: setting({

@@ -207,7 +207,7 @@ export const CLUSTER = {
     ofOneCluster: true,
     ambient: true,
     commands: TALKING_TO_KUBERNETES,
-    doc: 'How to reach the cluster.',
+    doc: 'How to reach the cluster. In a Pod of the cluster none is needed: its service account serves.',
   }),
   context: optional({
     env: 'WINDLASS_CONTEXT',
