@@ -3,7 +3,7 @@ import { transient } from '../../errors.ts'
 import type { ControlPlaneAddress } from '../provider.ts'
 import type { Addresses } from './addresses.ts'
 import type { CherryClient } from './client.ts'
-import type { AddressId } from './model.ts'
+import type { Address, AddressId } from './model.ts'
 import { parseProviderId, providerIdOf } from './provider-id.ts'
 
 /** Made by the replaced controller too, and known to its users: the API server at the floating IP, for everybody in the cluster. */
@@ -19,14 +19,12 @@ export interface ControlPlaneAddressOptions {
 
 export function createControlPlaneAddress(options: ControlPlaneAddressOptions): ControlPlaneAddress {
   const { client, addresses, settings, tag } = options
-  const [key = '', ...rest] = tag.split('=')
-  const value = rest.join('=')
   return {
     port: settings.apiServerPort,
     checkMachine: settings.fipHealthCheckUseHostIp,
     async find(call) {
-      const searched = `floating IP with tag ${key}=${value} in Cherry project ${settings.projectId}`
-      const found = (await addresses.now(call)).find(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
+      const searched = `floating IP with tag ${spelledOut(tag)} in Cherry project ${settings.projectId}`
+      const [found] = taggedWith(tag, await addresses.now(call))
       if (!found) return { searched }
       const { id, address: ip, target } = found
       return {
@@ -41,4 +39,18 @@ export function createControlPlaneAddress(options: ControlPlaneAddressOptions): 
         throw transient(`Address ${id} can't be assigned to ${providerId}: one of them is gone from Cherry Servers.`)
     },
   }
+}
+
+/** Those that have the tag of a setting, in the API's order. */
+export function taggedWith(tag: string, addresses: readonly Address[]): Address[] {
+  const [key, value] = pairOf(tag)
+  return addresses.filter(({ tags }) => Object.hasOwn(tags, key) && tags[key] === value)
+}
+
+/** `role=` for `role`. */
+export const spelledOut = (tag: string) => pairOf(tag).join('=')
+
+function pairOf(tag: string): [key: string, value: string] {
+  const [key = '', ...rest] = tag.split('=')
+  return [key, rest.join('=')]
 }

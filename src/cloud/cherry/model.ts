@@ -23,6 +23,8 @@ export interface Address {
   /** Plain, without prefix length. */
   address: string
   type: string
+  /** Empty when the API does not say. */
+  region: string
   tags: Record<string, string>
   /** The server that it is assigned to. */
   target?: ServerId

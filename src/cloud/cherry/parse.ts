@@ -38,6 +38,7 @@ export function parseAddress(json: unknown): Address {
     id: id as AddressId,
     address: (text(entry.address) || text(entry.cidr)).replace(/\/\d+$/, ''),
     type: text(entry.type),
+    region: text(optionalFields(entry.region)?.slug),
     tags: tags(entry.tags),
     ...(target ? { target: target as ServerId } : {}),
   }

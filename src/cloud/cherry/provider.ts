@@ -10,6 +10,7 @@ import { createControlPlaneAddress, EXTERNAL_SERVICE } from './control-plane-add
 import { createInstances } from './instances.ts'
 import { createLoadBalancers } from './load-balancers/load-balancers.ts'
 import { createPace, type Pace } from './pace.ts'
+import { processPace } from './process-pace.ts'
 import { createProjects } from './projects.ts'
 import { owns } from './provider-id.ts'
 import { createServers } from './servers.ts'
@@ -40,7 +41,11 @@ export function createCherryProvider(options: CherryProviderOptions): CloudProvi
     http,
     settings,
     version,
-    pace: paces(options.pace ?? ((credential) => createPace({ ...shared, credential }))),
+    pace: paces(
+      options.pace ??
+        ((credential) =>
+          redis ? createPace({ redis, prefix, credential }) : processPace(settings.apiUrl, credential)),
+    ),
     ...(onRequest ? { onRequest } : {}),
   })
   const servers = createServers({ client, ...shared })
