@@ -9,6 +9,7 @@ import type { Command } from './config/setting.ts'
 import type { Settings } from './config/types.ts'
 import { messageOf } from './errors.ts'
 import { createLogger, type Logger } from './telemetry/log.ts'
+import { startTraces } from './telemetry/traces.ts'
 import { VERSION } from './version.ts'
 
 /** Roles that run beside what a cluster is for, with the room that each has for young objects. */
@@ -45,7 +46,9 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
 
   const log = await loggerOf(loaded.settings, command)
   for (const { name, message } of loaded.notices) log.warn({ setting: name, notice: message }, 'setting noticed')
+  const { traces } = loaded.settings
   try {
+    if (traces) await startTraces({ ...traces, service: `windlass-${command}`, version: VERSION, log })
     const { run } = (await import(`./cli/${command}.ts`)) as { run: Run }
     return await run({ settings: loaded.settings, flags: { subjects, json: loaded.json }, log, env })
   } catch (error) {

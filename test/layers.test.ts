@@ -22,6 +22,8 @@ const NEIGHBOURS: Record<string, string[]> = {
   // a projection is made of Kubernetes objects
   events: ['kubernetes'],
   cloud: ['events'],
+  // every request is a span
+  http: ['telemetry'],
   // and the queue's own scripts are defined as the state's are
   queue: ['events', 'state'],
 }

@@ -2,6 +2,7 @@ import { flushCompileCache } from 'node:module'
 import closeWithGrace from 'close-with-grace'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { stopTraces } from '../telemetry/traces.ts'
 
 /** A role that runs. */
 export interface Role {
@@ -28,6 +29,7 @@ export async function untilEnded(role: Role, graceMs: number, log: Logger): Prom
       if (err) log.fatal({ error: messageOf(err), stack: err.stack }, 'ending after a fault that nothing caught')
       else log.info({ signal }, 'ending')
       await role.stop()
+      await stopTraces()
     },
   )
   // Node keeps what it compiled at its end, if told where (NODE_COMPILE_CACHE); a process that is killed would begin anew each time.
@@ -35,5 +37,6 @@ export async function untilEnded(role: Role, graceMs: number, log: Logger): Prom
   await (role.ended ?? new Promise(() => {}))
   signals.uninstall()
   await role.stop()
+  await stopTraces()
   return 0
 }

@@ -12,6 +12,7 @@ import type { WorkKind } from '../queue/types.ts'
 import { createStores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { inSpan } from '../telemetry/traces.ts'
 import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
 import { type OpenCluster, openCluster } from './cluster.ts'
 import { FirstContact } from './first-contact.ts'
@@ -112,7 +113,16 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
         )
       if (guard?.problem !== undefined)
         throw throttled(`Cluster ${run.cluster} waits: ${guard.problem}`, Date.now() + GUARDED_RETRY_MS)
-      return await controllers[kind]({ ...run, call: guarded(run.call) })
+      const { cluster, key, cause, attempt, traceparent: parent } = run
+      const attributes = {
+        'windlass.cluster': cluster,
+        'windlass.object': key,
+        'windlass.cause': cause,
+        'windlass.attempt': attempt,
+      }
+      return await inSpan(`reconcile ${kind}`, { kind: 'CONSUMER', parent, attributes }, () =>
+        controllers[kind]({ ...run, call: guarded(run.call) }),
+      )
     }
   const stopped = new AbortController()
   const host = startWorker({

@@ -283,6 +283,9 @@ function settingsOf(values: Values<typeof PROCESS>, clusters: ClusterSettings[])
   const dashboardPassword = values.dashboardPassword?.read()
   return {
     log: { level: values.logLevel, format: values.logFormat },
+    ...(values.tracesEndpoint === undefined
+      ? {}
+      : { traces: { endpoint: values.tracesEndpoint, ratio: values.tracesRatio } }),
     redis: conceal(
       {
         url: url === '' || password === undefined ? url : withPassword(url, password),

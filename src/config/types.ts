@@ -1,6 +1,8 @@
 /** What settings come to after validation. One row of `table.ts` per leaf; this is the shape that the code uses. */
 export interface Settings {
   log: { level: string; format: 'json' | 'pretty' }
+  /** Where traces are sent; absent when they are not. */
+  traces?: { endpoint: string; ratio: number }
   redis: RedisSettings
   server: ServerSettings
   forwarder: ForwarderSettings

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { fingerprint } from '../events/projection.ts'
 import { type Subject, subjectOf } from '../events/subject.ts'
 import { type Deleted, EVENT_TYPE, type EventType, sourceOf } from '../events/types.ts'
-import { newTraceparent } from '../telemetry/traceparent.ts'
+import { beginSpan } from '../telemetry/traces.ts'
 import type { Projection, WatchedKind } from './source.ts'
 
 /** One event on its way: its JSON, and what its acknowledgement means. */
@@ -316,8 +316,16 @@ export class Ledger {
     then: Pick<Outgoing, 'acknowledged' | 'refused'>,
   ): Outgoing {
     const id = randomUUID()
-    const traceparent = newTraceparent()
     const { subject, snapshot } = about
+    const name = subject === undefined ? type : `changed ${subject.split('/')[0]}`
+    const attributes = {
+      'cloudevents.event_id': id,
+      'cloudevents.event_type': type,
+      ...(subject ? { 'windlass.object': subject } : {}),
+    }
+    // From when the change was seen until the server has it.
+    const span = beginSpan(name, { kind: 'PRODUCER', startMs: about.sinceMs, attributes })
+    const { traceparent } = span
     const head = JSON.stringify({
       specversion: '1.0',
       id,
@@ -330,7 +338,17 @@ export class Ledger {
       ...(subject === undefined || snapshot === undefined ? {} : { snapshot }),
     })
     const json = `${head.slice(0, -1)},"data":${data}}`
-    return { id, type, json, bytes: Buffer.byteLength(json), traceparent, ...about, ...then }
+    return {
+      ...{ id, type, json, bytes: Buffer.byteLength(json), traceparent, ...about },
+      acknowledged() {
+        span.end()
+        then.acknowledged()
+      },
+      refused(delayMs) {
+        span.end({ error: 'the server refused it' })
+        then.refused(delayMs)
+      },
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import http from 'node:http'
 import https from 'node:https'
 import { getCACertificates } from 'node:tls'
 import { aborted, transient } from '../errors.ts'
+import { inDetail, isTracing } from '../telemetry/traces.ts'
 
 export interface HttpClientOptions {
   /** PEM of certificate authorities that are trusted instead of the public ones. */
@@ -76,6 +77,18 @@ export class HttpClient {
   }
 
   async request(request: HttpRequest): Promise<HttpResponse> {
+    if (!isTracing()) return await this.#request(request)
+    const { method, url } = request
+    const { host, pathname } = new URL(url)
+    const attributes = { 'http.request.method': method, 'server.address': host, 'url.path': pathname }
+    return await inDetail(method, { kind: 'CLIENT', attributes }, async (span) => {
+      const response = await this.#request(request)
+      span.set({ 'http.response.status_code': response.status })
+      return response
+    })
+  }
+
+  async #request(request: HttpRequest): Promise<HttpResponse> {
     const { method, url, timeoutMs, maxBytes = MAX_ANSWER_BYTES } = request
     const { message, timer, release } = await this.#open(request, timeoutMs)
     try {

@@ -17,8 +17,16 @@ import { parseWebhookKeys } from '../webhook-keys.ts'
 
 const DAY_MS = 86_400_000
 const SERVING = ['server', 'all'] as const
+const RUNNING = ['forwarder', 'server', 'worker', 'all'] as const
 const WORKING = ['worker', 'all'] as const
 const TALKING_TO_KUBERNETES = ['forwarder', 'worker', 'all', 'plan', 'doctor'] as const
+
+const parseShare: Parser<number> = (text) => {
+  const value = Number(text)
+  return /^\d*\.?\d+$/.test(text) && value <= 1
+    ? { value }
+    : { fault: 'is no share, write a number from 0 to 1, such as 0.1' }
+}
 
 const parsePrefix: Parser<string> = (text) =>
   /^[A-Za-z0-9_.-]{1,64}$/.test(text)
@@ -64,6 +72,23 @@ export const PROCESS = {
     commands: COMMANDS,
     doc: 'One JSON object a line, or lines for people (needs the package pino-pretty).',
   }),
+  tracesEndpoint: optional({
+    env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+    ambient: true,
+    parse: parseHttpUrl,
+    form: 'URL',
+    commands: RUNNING,
+    doc: 'Base address of an OpenTelemetry receiver (OTLP over HTTP, `/v1/traces` is added): every change is a trace from forwarder to cloud. `OTEL_SERVICE_NAME`, `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_EXPORTER_OTLP_HEADERS` are heeded too.',
+  }),
+  tracesRatio: setting({
+    env: 'OTEL_TRACES_SAMPLER_ARG',
+    ambient: true,
+    parse: parseShare,
+    form: 'number from 0 to 1',
+    default: '1',
+    commands: RUNNING,
+    doc: 'Share of traces that are kept.',
+  }),
   redisUrl: secret({
     env: 'WINDLASS_REDIS_URL',
     flag: 'redis-url',
@@ -98,7 +123,7 @@ export const PROCESS = {
     parse: parseListen,
     form: '`host:port`, or `:port` for all addresses',
     defaults: { server: '127.0.0.1:8080', worker: '127.0.0.1:0', all: '127.0.0.1:0' },
-    commands: ['forwarder', 'server', 'worker', 'all'],
+    commands: RUNNING,
     doc: 'Where events, probes, metrics and the dashboard are served. Port 0 lets the OS choose. A forwarder serves probes only if this is set.',
   }),
   serverUrl: optional({

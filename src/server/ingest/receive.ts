@@ -2,6 +2,7 @@ import { performance } from 'node:perf_hooks'
 import { messageOf, transient, WindlassError } from '../../errors.ts'
 import type { WindlassEvent } from '../../events/types.ts'
 import type { Enqueued, Trigger } from '../../queue/types.ts'
+import { beginSpan } from '../../telemetry/traces.ts'
 import type { ServedCluster, ServerDeps } from '../deps.ts'
 import type { EpochKeeper } from './epoch-keeper.ts'
 import { type Observed, observe } from './observe.ts'
@@ -47,12 +48,37 @@ async function take(
   const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId })
   const pending = await stores.outbox.read(cluster)
   const triggers = triggersFor(observed.seen, pending, deps.clusters.get(cluster) ?? NO_ROUTES)
-  const enqueued = await enqueuer.enqueue(cluster, triggers)
+  const enqueued = await traced(triggers, (all) => enqueuer.enqueue(cluster, all))
   await stores.outbox.clear(cluster, pending)
   await stores.webhookIds.remember(cluster, webhookId)
   count(deps, cluster, events, observed, triggers)
   tell(deps, { cluster, webhookId, begun }, events, observed, enqueued)
   return { epoch }
+}
+
+/** A span in the trace of each event that asks for something; the job goes on from there. */
+async function traced<T>(triggers: readonly Trigger[], enqueue: (all: readonly Trigger[]) => Promise<T>): Promise<T> {
+  const spans = triggers.map(({ kind, key, traceparent: parent }) =>
+    parent === undefined
+      ? undefined
+      : beginSpan(`enqueue ${kind}`, { kind: 'PRODUCER', parent, attributes: { 'windlass.object': key } }),
+  )
+  const end = (error?: unknown) => {
+    for (const span of spans) span?.end({ error })
+  }
+  try {
+    const result = await enqueue(
+      triggers.map((trigger, i) => {
+        const span = spans[i]
+        return span ? { ...trigger, traceparent: span.traceparent } : trigger
+      }),
+    )
+    end()
+    return result
+  } catch (error) {
+    end(error)
+    throw error
+  }
 }
 
 const NO_ROUTES: Pick<ServedCluster, 'routes'> = { routes: false }
