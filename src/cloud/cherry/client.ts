@@ -42,7 +42,7 @@ const READ_RETRY_MS = 300
 /** A read that failed sooner goes again; after that its caller has waited enough. */
 const READ_RETRY_WITHIN_MS = 2000
 
-/** The Cherry Servers API, resource by resource, for one project. Errors are values: no answer of any form is "not found" but a 404. */
+/** The Cherry Servers API, resource by resource, for one project. Errors are values: nothing is "not found" but what the API itself says is. */
 export function createCherryClient(options: CherryClientOptions) {
   const { http, settings, version } = options
   const { apiKey, apiUrl, projectId } = settings
@@ -130,7 +130,7 @@ export function createCherryClient(options: CherryClientOptions) {
     }
   }
 
-  /** Undefined for 404, and for nothing else. */
+  /** Undefined for the API's own 404, and for nothing else. */
   async function readOne<T>(
     path: string,
     call: Call,
@@ -172,7 +172,7 @@ export function createCherryClient(options: CherryClientOptions) {
     }
   }
 
-  /** `undefined` for 404: what was to be changed is gone. */
+  /** `undefined` for the API's own 404: what was to be changed is gone. */
   async function write<T>(
     method: 'POST' | 'PUT' | 'DELETE',
     path: string,
@@ -265,18 +265,20 @@ function answerOf({ status, headers, body }: HttpResponse, what: string): Answer
   return { json, headers }
 }
 
-/** What was asked wrongly must be changed by a human; what the account may not do now, or cannot read, may pass. */
+/** What was asked wrongly must be changed by a human; what the account may not do now, or cannot read or give back, may pass. */
 function refusal(method: string, { status, body }: HttpResponse, what: string): WindlassError {
-  const json = jsonOf(body) as { message?: unknown } | undefined
-  const said = typeof json?.message === 'string' && json.message !== '' ? json.message : `status ${status}`
-  const message = `Cherry Servers, ${what}: ${said}`
+  const json = jsonOf(body) as { message?: unknown } | null | undefined
+  const own = typeof json?.message === 'string'
+  const message = `Cherry Servers, ${what}: ${own && json.message !== '' ? json.message : `status ${status}`}`
   if (status === 401) return transient(`${message}: the API key is refused, check CHERRY_API_KEY`, { status })
-  const wrong = [400, 403, 405, 413, 415, 422].includes(status) && method !== 'GET'
+  // A proxy that has lost its way says 404 too, by a page of its own: that is no word on what there is.
+  if (status === 404 && own) return transient(message, { status, code: NOT_FOUND })
+  const wrong = [400, 403, 405, 413, 415, 422].includes(status) && (method === 'POST' || method === 'PUT')
   return wrong ? permanent(message, { status }) : transient(message, { status })
 }
 
-const isNotFound = (error: unknown) =>
-  error instanceof WindlassError && error.status === 404 && error.kind === 'transient'
+const NOT_FOUND = 'not_found'
+const isNotFound = (error: unknown) => error instanceof WindlassError && error.code === NOT_FOUND
 
 function pauseOf(header: string | undefined): number {
   const seconds = Number(header)

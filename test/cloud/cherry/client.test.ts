@@ -7,7 +7,7 @@ import { bench, callOf, KEY, ofKind, PROJECT, twoServers } from './bench.ts'
 
 const id = 383531 as ServerId
 
-t.test('no answer but a 404 says that something is not there', async (t) => {
+t.test('nothing but a 404 of the API itself says that something is not there', async (t) => {
   const b = await bench(t)
   const node = {
     name: 'worker-1',
@@ -34,6 +34,9 @@ t.test('no answer but a 404 says that something is not there', async (t) => {
     { kind: 'http', status: 200, body: [] },
     { kind: 'http', status: 200, body: null },
     { kind: 'http', status: 301, body: {} },
+    { kind: 'html', status: 404 },
+    { kind: 'http', status: 404, body: [] },
+    { kind: 'http', status: 404, body: null },
   ]) {
     b.simulator.control.fault({ match: 'GET /servers/{id}', times: -1, ...fault })
     await t.rejects(find(), { name: 'WindlassError', kind: 'transient' }, JSON.stringify(fault))
@@ -70,6 +73,21 @@ t.test('a wrong key or project is told at first contact, trouble in passing is n
   await t.rejects(wrongKey.provider.check(b.call), { kind: 'permanent', message: /CHERRY_API_KEY/ })
   const wrongProject = await bench(t, { settings: { projectId: 1 } })
   await t.rejects(wrongProject.provider.check(b.call), { kind: 'permanent', message: /CHERRY_PROJECT_ID/ })
+})
+
+t.test('what is asked wrongly waits for a human, what can’t be given back is tried again', async (t) => {
+  const b = await bench(t)
+  const { after, service } = await import('./bench.ts')
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'error', code: '403', times: 1 })
+  await t.rejects(b.ensure(service()), ofKind('permanent'))
+  const done = after(service(), await b.ensure(service()))
+  b.simulator.control.fault({ match: 'DELETE /ips/{id}', kind: 'error', code: '403', times: 1 })
+  await t.rejects(b.remove(done), ofKind('transient'))
+  b.simulator.control.fault({ match: 'DELETE /ips/{id}', kind: 'html', status: 404, times: 1 })
+  await t.rejects(b.remove(done), ofKind('transient'))
+  t.equal(b.floating().length, 1)
+  await b.remove(done)
+  t.same(b.floating(), [])
 })
 
 t.test('nothing is written before the run has said that it still may', async (t) => {
