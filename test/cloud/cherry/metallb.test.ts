@@ -149,21 +149,23 @@ t.test(
 )
 
 t.test('a region has its peers once, with several hops', async (t) => {
-  const { value: selector = [] } = parseSelector('edge,zone in (a,b),tier=x') as { value?: Selector }
+  const { value: selector = [] } = parseSelector('zone in (b,a),edge,tier=x,tier!=y') as { value?: Selector }
   const objects = nodes('w1', 'w2', 'w3')
   const speakers = [
     speaker('w1'),
     speaker('w2'),
     speaker('w3', { region: 'NL-Amsterdam', peers: ['46.166.166.3'] }),
     speaker('w4', { region: '' }),
+    speaker('w5', { region: 'New_Region', peers: ['192.0.2.3'] }),
   ]
   objects.apply(announced({ mode: 'frr', selector, speakers }))
-  t.same(objects.names('BGPPeer'), ['lt-siauliai-0', 'lt-siauliai-1', 'nl-amsterdam-0'])
+  t.same(objects.names('BGPPeer'), ['lt-siauliai-0', 'lt-siauliai-1', 'new-region-0', 'nl-amsterdam-0'])
   t.match(objects.spec('BGPPeer', 'nl-amsterdam-0'), { ebgpMultiHop: true, sourceAddress: undefined })
   t.same((objects.spec('BGPPeer', 'nl-amsterdam-0').nodeSelectors as unknown[])[0], {
     matchLabels: { 'topology.kubernetes.io/region': 'NL-Amsterdam', tier: 'x' },
     matchExpressions: [
       { key: 'edge', operator: 'Exists' },
+      { key: 'tier', operator: 'NotIn', values: ['y'] },
       { key: 'zone', operator: 'In', values: ['a', 'b'] },
     ],
   })

@@ -93,7 +93,7 @@ function wantedPeers(speakers: readonly Speaker[], mode: BgpPeerMode, selector: 
     if (speaker.region && !regions.has(speaker.region)) regions.set(speaker.region, speaker)
   return [...regions].flatMap(([region, speaker]) =>
     speaker.peers.map((peer) => ({
-      group: region.toLowerCase(),
+      group: objectName(region),
       spec: {
         ...session(speaker, peer),
         ebgpMultiHop: true,
@@ -120,17 +120,17 @@ const OPERATORS: Readonly<Partial<Record<Selector[number]['operator'], string>>>
   '!': 'DoesNotExist',
 }
 
-/** A label selector in the form of objects. A second demand on one key can't be a label to match. */
+/** A label selector in the form of objects, in the order that Kubernetes' own parser gives it. A second demand on one key can't be a label to match. */
 function structured(selector: Selector, more: Record<string, string>): NodeSelector {
   const matchLabels: Record<string, string> = { ...more }
   const matchExpressions: NonNullable<NodeSelector['matchExpressions']> = []
-  for (const { key, operator, values } of selector) {
+  for (const { key, operator, values } of [...selector].sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))) {
     const [value = ''] = values
     if (operator === '=' && !Object.hasOwn(matchLabels, key)) matchLabels[key] = value
     else if (operator === '=' && matchLabels[key] === value) continue
     else {
       const said = OPERATORS[operator] ?? operator
-      matchExpressions.push({ key, operator: said, ...(values.length > 0 ? { values: [...values] } : {}) })
+      matchExpressions.push({ key, operator: said, ...(values.length > 0 ? { values: [...values].sort() } : {}) })
     }
   }
   return { matchLabels, ...(matchExpressions.length > 0 ? { matchExpressions } : {}) }
@@ -162,6 +162,9 @@ function matchUp(wanted: readonly WantedPeer[], peers: readonly KubeObject[]) {
   })
   return { named, others: [...free.values()] }
 }
+
+/** A label's value may have capitals and underscores, and a name may not. */
+const objectName = (label: string) => label.toLowerCase().replaceAll('_', '-')
 
 const nameOf = (group: string, number: number) => `${stemOf(group)}-${number}`
 
