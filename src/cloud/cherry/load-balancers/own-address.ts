@@ -95,8 +95,6 @@ export function annotationsFor(
   const { uid, annotations, loadBalancerIp } = service
   const note = readNote(annotations)
   const wanted: Record<string, string | null> = {}
-  // MetalLB refuses a Service that has both field and annotation; releases long ago wrote the field.
-  const inSpec = address !== undefined && loadBalancerIp === address
   for (const key of keys.read) {
     const present = annotations[key]
     if (present === undefined || key === keys.write) continue
@@ -108,7 +106,12 @@ export function annotationsFor(
     if (annotations[ADDRESS_NOTE] !== undefined) wanted[ADDRESS_NOTE] = null
     return wanted
   }
-  if (!inSpec && present !== address) wanted[keys.write] = address
+  // Releases long ago wrote the field or the older annotation. MetalLB refuses a Service that has both field and annotation.
+  const saidElsewhere =
+    loadBalancerIp === address || keys.read.some((key) => key !== keys.write && annotations[key] === address)
+  if (!saidElsewhere && present !== address) wanted[keys.write] = address
+  if (saidElsewhere && present !== address && present !== undefined && present === note?.address)
+    wanted[keys.write] = null
   const text = writeNote({ uid, address })
   if (annotations[ADDRESS_NOTE] !== text) wanted[ADDRESS_NOTE] = text
   return wanted
