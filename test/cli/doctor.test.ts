@@ -26,7 +26,7 @@ async function world(t: Test) {
   t.teardown(() => Promise.all([kubernetes.close(), hcloud.close()]))
   const kubeconfig = join(t.testdir(), 'kubeconfig')
   writeFileSync(kubeconfig, kubernetes.kubeconfig)
-  async function doctor(env: Record<string, string> = {}, ...argv: string[]) {
+  async function doctor(env: Record<string, string | undefined> = {}, ...argv: string[]) {
     const child = spawn(process.execPath, [join(ROOT, 'src', 'main.ts'), 'doctor', ...argv], {
       env: {
         KUBECONFIG: kubeconfig,
@@ -47,7 +47,7 @@ async function world(t: Test) {
     kubernetes,
     hcloud,
     doctor,
-    async findings(env: Record<string, string> = {}, ...argv: string[]) {
+    async findings(env: Record<string, string | undefined> = {}, ...argv: string[]) {
       const { code, output } = await doctor(env, '--json', ...argv)
       const { findings, clusters } = JSON.parse(output) as DoctorDocument
       const all = [...findings, ...clusters.flatMap((one) => one.findings)]
@@ -207,9 +207,31 @@ t.test('what can not be reached is a finding, and the table says what to do', as
   t.match(await doctor({ KUBECONFIG: '' }), { code: 1, output: /PROBLEM +kubernetes/ })
 })
 
+t.test('without a cloud it says what each of them needs, and a forwarder needs none', async (t) => {
+  const { findings } = await world(t)
+  const bare = await findings({ HCLOUD_TOKEN: undefined })
+  t.equal(bare.code, 1)
+  t.match(bare.of('cloud'), [
+    {
+      level: 'problem',
+      what: 'No cloud is configured, so workers would not start',
+      toDo: /Set HCLOUD_TOKEN for Hetzner, or CHERRY_API_KEY and CHERRY_PROJECT_ID for Cherry Servers/,
+    },
+  ])
+  const forwarder = await findings({ HCLOUD_TOKEN: undefined, WINDLASS_SERVER_URL: 'http://127.0.0.1:1' })
+  t.match(forwarder.of('cloud'), [
+    { level: 'warning', what: 'No cloud is configured', toDo: /Nothing, for a forwarder/ },
+  ])
+  t.same((await findings()).of('cloud'), [])
+})
+
 t.test('the rights that are asked for are those of k8s/base', async (t) => {
-  const files = { forwarder: 'forwarder-rbac.yaml', worker: 'worker-rbac.yaml', cherry: 'cherry-rbac.yaml' }
-  for (const [role, file] of Object.entries(files)) {
+  const files: [file: string, roles: string[]][] = [
+    ['forwarder-rbac.yaml', ['forwarder']],
+    ['worker-rbac.yaml', ['worker']],
+    ['cherry-rbac.yaml', ['metallb', 'address']],
+  ]
+  for (const [file, roles] of files) {
     const granted = parseAllDocuments(readFileSync(join(ROOT, 'k8s', 'base', file), 'utf8'))
       .map((document) => document.toJS())
       .filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
@@ -223,7 +245,7 @@ t.test('the rights that are asked for are those of k8s/base', async (t) => {
           ),
         ),
       )
-    const asked = RIGHTS.filter((right) => right.role === role).flatMap((right) =>
+    const asked = RIGHTS.filter(({ role }) => roles.includes(role)).flatMap((right) =>
       right.verbs.map((verb) => {
         const resource = right.subresource ? `${right.resource}/${right.subresource}` : right.resource
         return [right.group, resource, right.namespace ?? '', right.name ?? '', verb].join(' ')

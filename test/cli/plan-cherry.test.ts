@@ -1,91 +1,38 @@
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { text } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import type { PlanDocument } from '../../src/cli/plan/types.ts'
-import { startCherrySimulator } from '../simulators/cherry/simulator.ts'
-import { selfSigned } from '../simulators/kubernetes/certificate.ts'
-import { startKubernetesSimulator } from '../simulators/kubernetes/simulator.ts'
+import { type ApiServer, type CherryWorld, FIP, REGION, startCherryWorld, startControlPlane } from './cherry-world.ts'
 
-const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts')
-const KEY = 'cherry-key'
-const PROJECT = 87553
-const REGION = 'LT-Siauliai'
 const FINALIZER = 'service.kubernetes.io/load-balancer-cleanup'
 const ADDRESS = 'Cluster/control-plane-address'
-const METALLB = [
-  { version: 'v1beta1', plural: 'ipaddresspools', kind: 'IPAddressPool' },
-  { version: 'v1beta2', plural: 'bgppeers', kind: 'BGPPeer' },
-  { version: 'v1beta1', plural: 'bgpadvertisements', kind: 'BGPAdvertisement' },
-].map((kind) => ({ ...kind, group: 'metallb.io', namespaced: true }))
 
-/** A cluster of initialised nodes on servers of the same names, with BGP off everywhere. */
-async function world(t: Test, env: Record<string, string> = {}, { kinds = METALLB } = {}) {
-  const identity = selfSigned('simulator')
-  const cherry = await startCherrySimulator({ token: KEY })
-  // The simulated nodes' API servers are trusted as Kubernetes' own is.
-  const kubernetes = await startKubernetesSimulator({ tls: { ...identity, ca: identity.ca + cherry.ca }, kinds })
-  t.teardown(() => Promise.all([kubernetes.close(), cherry.close()]))
-  const kubeconfig = join(t.testdir(), 'kubeconfig')
-  writeFileSync(kubeconfig, kubernetes.kubeconfig)
-  await cherry.control.seed({ projects: [{ id: PROJECT, name: 'lab' }] })
-  async function plan(...argv: string[]) {
-    const child = spawn(process.execPath, [MAIN, 'plan', ...argv], {
-      env: {
-        KUBECONFIG: kubeconfig,
-        CHERRY_API_KEY: KEY,
-        CHERRY_PROJECT_ID: String(PROJECT),
-        CHERRY_API_URL: cherry.apiUrl,
-        CHERRY_REGION_NAME: REGION,
-        ...env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    const [output, errors, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
-    t.same(writes(), [], 'nothing was written')
-    return { code: code as number, output, errors }
+/** A world with plans of it, each of which is looked at for writes. */
+const planning = (t: Test, world: CherryWorld) => {
+  const plan = async (...argv: string[]) => {
+    const done = await world.run('plan', argv)
+    t.same(world.writes(), [], 'nothing was written')
+    return done
   }
-  const writes = () => [
-    ...kubernetes.requests.filter(({ method }) => method !== 'GET').map(({ method, url }) => `${method} ${url}`),
-    ...Object.keys(cherry.control.counters().calls).filter((one) => !one.startsWith('GET ')),
-  ]
   return {
-    kubernetes,
-    cherry,
+    ...world,
     plan,
-    async item(subject: string, ...argv: string[]) {
-      const { code, output } = await plan('--json', subject, ...argv)
+    async item(subject: string) {
+      const { code, output } = await plan('--json', subject)
       const [item] = (JSON.parse(output) as PlanDocument).clusters.flatMap(({ items }) => items)
       return { ...item, code, lines: item?.changes.map(({ at, summary }) => `${at}: ${summary}`) }
     },
-    async addNode(name: string, id: number, server: object = {}, labels: Record<string, string> = {}) {
-      await cherry.control.mutate({ servers: [{ create: { id, hostname: name, ...server } }] })
-      const found = cherry.control.state().ips.filter(({ owner }) => owner === id)
-      const addresses = found.map(({ address, type }) => ({
-        type: type === 'primary-ip' ? 'ExternalIP' : 'InternalIP',
-        address,
-      }))
-      kubernetes.create('nodes', {
-        metadata: {
-          name,
-          labels: { 'kubernetes.io/hostname': name, 'topology.kubernetes.io/region': REGION, ...labels },
-        },
-        spec: { providerID: `cherryservers://${id}` },
-        status: {
-          conditions: [{ type: 'Ready', status: 'True' }],
-          addresses: [{ type: 'Hostname', address: name }, ...addresses],
-        },
-      })
-    },
-    addService(name: string, annotations: Record<string, string> = {}, more: object = {}) {
-      return kubernetes.create('services', {
-        metadata: { name, namespace: 'default', annotations, ...more },
-        spec: { type: 'LoadBalancer', ports: [{ name: 'http', port: 80 }] },
-      })
-    },
   }
+}
+
+const world = async (t: Test, env: Record<string, string> = {}, more: { metallb?: boolean } = {}) =>
+  planning(t, await startCherryWorld(t, { env, ...more }))
+
+async function controlPlane(
+  t: Test,
+  apiservers: ApiServer[],
+  options: { at?: number; env?: Record<string, string> } = {},
+) {
+  const { port, ...rest } = await startControlPlane(t, apiservers, options)
+  return { ...planning(t, rest), port }
 }
 
 t.jobs = 2
@@ -172,7 +119,7 @@ t.test('nodes outside of the selector lose their annotations, and get no BGP', a
 })
 
 t.test('a Service that goes: cluster first, then the address', async (t) => {
-  const { item, cherry, kubernetes, addService } = await world(t, { CHERRY_LOAD_BALANCER: 'metallb:///' })
+  const { item, cherry, kubernetes, addService, clusterUid } = await world(t, { CHERRY_LOAD_BALANCER: 'metallb:///' })
   addService('web', { 'metallb.io/loadBalancerIPs': '5.199.171.9' }, { finalizers: [FINALIZER] })
   await cherry.control.mutate({
     ips: [
@@ -182,7 +129,7 @@ t.test('a Service that goes: cluster first, then the address', async (t) => {
           tags: {
             usage: 'cloud-provider-cherry-auto',
             service: 'grOt6dAM0WQqTUIOZw1s2Y60hJou4P9m1mieZFyOsz8=',
-            cluster: kubernetes.get('namespaces', 'kube-system')?.metadata.uid,
+            cluster: clusterUid(),
           },
         },
       },
@@ -211,7 +158,7 @@ t.test('a Service that goes: cluster first, then the address', async (t) => {
 })
 
 t.test('without MetalLB, and without a region, it says what to do', async (t) => {
-  const bare = await world(t, { CHERRY_LOAD_BALANCER: 'metallb:///' }, { kinds: [] })
+  const bare = await world(t, { CHERRY_LOAD_BALANCER: 'metallb:///' }, { metallb: false })
   bare.addService('web')
   const { code, faults } = await bare.item('Service/default/web')
   t.equal(code, 1)
@@ -226,38 +173,9 @@ t.test('without MetalLB, and without a region, it says what to do', async (t) =>
   t.match((await nowhere.item('Service/default/here')).faults, [])
 })
 
-/** Control-plane nodes cp-1, cp-2, … whose API servers are as said, and an address, at the first of them unless `at` says otherwise. */
-async function controlPlane(t: Test, apiservers: (string | number)[], more: { at?: number; env?: object } = {}) {
-  const w = await world(t, { CHERRY_FIP_TAG: 'role=cp', ...more.env })
-  for (const [i, apiserver] of apiservers.entries()) {
-    const ip_addresses = [{ address: `127.0.0.${61 + i}`, type: 'primary-ip' }]
-    await w.addNode(
-      `cp-${i + 1}`,
-      101 + i,
-      { apiserver, ip_addresses },
-      { 'node-role.kubernetes.io/control-plane': '' },
-    )
-  }
-  await w.cherry.control.mutate({
-    ips: [{ create: { address: '127.0.0.60', tags: { role: 'cp' }, targeted_to: more.at ?? 101 } }],
-  })
-  const { apiserver_port: port = 0 } = w.cherry.control.state().settings
-  w.kubernetes.create('services', {
-    metadata: { name: 'kubernetes', namespace: 'default' },
-    spec: { type: 'ClusterIP', ports: [{ name: 'https', port: 443, protocol: 'TCP', targetPort: port }] },
-  })
-  w.kubernetes.create('endpointslices', {
-    metadata: { name: 'kubernetes', namespace: 'default', labels: { 'kubernetes.io/service-name': 'kubernetes' } },
-    addressType: 'IPv4',
-    endpoints: [{ addresses: ['10.168.0.1'], conditions: { ready: true } }, { addresses: ['10.168.0.2'] }],
-    ports: [{ name: 'https', port, protocol: 'TCP' }],
-  })
-  return { ...w, port }
-}
-
 const external = (port: number) => [
-  `kubernetes: create Service kube-system/cloud-provider-cherry-kubernetes-external: 127.0.0.60:${port} leads to port ${port} of the API servers`,
-  'kubernetes: list 127.0.0.60 in the status of Service kube-system/cloud-provider-cherry-kubernetes-external',
+  `kubernetes: create Service kube-system/cloud-provider-cherry-kubernetes-external: ${FIP}:${port} leads to port ${port} of the API servers`,
+  `kubernetes: list ${FIP} in the status of Service kube-system/cloud-provider-cherry-kubernetes-external`,
   'kubernetes: create EndpointSlice kube-system/cloud-provider-cherry-kubernetes-external: it leads to 10.168.0.1, 10.168.0.2',
 ]
 

@@ -1,5 +1,6 @@
 import type { Call } from '../../call.ts'
-import type { ClusterSettings, Settings } from '../../config/types.ts'
+import { CREDENTIALS } from '../../config/clouds.ts'
+import type { CherrySettings, ClusterSettings, Settings } from '../../config/types.ts'
 import { readFreshNodes } from '../../controllers/nodes.ts'
 import { messageOf } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
@@ -7,32 +8,34 @@ import { createKubernetesApi } from '../../kubernetes/api.ts'
 import { connect } from '../../kubernetes/connection.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { openReadOnly, readOnlyCall } from '../read-only.ts'
-import { looked, ok, problem } from './finding.ts'
+import { checkCherry } from './cherry.ts'
+import { balancerOf, checkCherryLoadBalancers } from './cherry-load-balancers.ts'
+import { checkControlPlaneAddress } from './control-plane-address.ts'
+import { looked, ok, problem, warning } from './finding.ts'
 import { checkHcloud } from './hcloud.ts'
+import { checkMetallb } from './metallb.ts'
 import { checkNodes } from './nodes.ts'
+import { checkOrphans } from './orphans.ts'
 import { checkOtherController } from './other-controller.ts'
 import { checkRights } from './rights.ts'
 import { checkServer } from './server.ts'
 import type { Finding } from './types.ts'
 
 /** Everything about one cluster. Never throws. */
-export async function checkCluster(
-  settings: ClusterSettings,
-  { forwarder }: Settings,
-  log: Logger,
-): Promise<Finding[]> {
+export async function checkCluster(settings: ClusterSettings, shared: Settings, log: Logger): Promise<Finding[]> {
   const findings: Finding[] = []
   const nodes = await checkKubernetes(settings, findings, log)
-  const { hcloud } = settings.clouds
+  const { hcloud, cherry } = settings.clouds
   let usable = settings
+  if (!hcloud && !cherry) findings.push(noCloud(shared))
   if (hcloud) {
-    const { findings: found, robotIsGood } = await checkHcloud(hcloud, nodes, probingCall(log))
+    const { findings: found, robotIsGood } = await checkHcloud(hcloud, { nodes, alone: !cherry }, probingCall(log))
     findings.push(...found)
     // Robot blocks an address after three refused logins: one is enough.
     const { robot: _, ...withoutRobot } = hcloud
     if (!robotIsGood) usable = { ...settings, clouds: { ...settings.clouds, hcloud: withoutRobot } }
   }
-  if (settings.clouds.cherry) findings.push(...(await checkCherry(usable, log)))
+  if (cherry) findings.push(...(await checkAllOfCherry(settings, cherry, nodes, log)))
   const cloudsAnswer = findings.every(({ area, level }) => level !== 'problem' || !OF_CLOUDS.has(area))
   if (nodes)
     findings.push(
@@ -40,14 +43,26 @@ export async function checkCluster(
         const cluster = await openReadOnly(usable, log)
         try {
           const known = usable === settings ? nodes : withoutRobots(nodes)
-          return await checkNodes(cluster, nodes, cloudsAnswer ? known : [], readOnlyCall(log))
+          return [
+            ...(await checkNodes(cluster, nodes, cloudsAnswer ? known : [], readOnlyCall(log))),
+            ...(cloudsAnswer ? await checkOrphans(cluster, nodes, readOnlyCall(log)) : []),
+          ]
         } finally {
           await cluster.close()
         }
       })),
     )
-  findings.push(...(await checkServer(settings, forwarder)))
+  findings.push(...(await checkServer(settings, shared.forwarder)))
   return findings
+}
+
+/** A forwarder needs no cloud, and whoever has a server to send to may be one. */
+function noCloud({ redis, forwarder }: Settings): Finding {
+  const what = 'No cloud is configured'
+  const toDo = `${CREDENTIALS}; in a file of clusters, give the cluster a block hcloud or cherry`
+  return forwarder.serverUrl !== '' && redis.url === ''
+    ? warning('cloud', what, `Nothing, for a forwarder. For workers: ${toDo}`)
+    : problem('cloud', `${what}, so workers would not start`, toDo)
 }
 
 /** Without these it can't be told whether machines are there; Robot's nodes are left out alone. */
@@ -69,8 +84,13 @@ async function checkKubernetes(
     const api = cluster.kubernetes
     const connection = await connect(settings.kubernetes, log)
     try {
+      const probing = createKubernetesApi(connection)
       const { cherry } = settings.clouds
-      findings.push(...(await checkRights(createKubernetesApi(connection), cherry !== undefined, probingCall(log))))
+      const balancer = cherry && balancerOf(cherry, settings.framework)
+      const metallb = balancer?.kind === 'metallb' ? balancer.namespace : undefined
+      const needs = { ...(metallb === undefined ? {} : { metallb }), address: Boolean(cherry?.fipTag) }
+      findings.push(...(await checkRights(probing, needs, probingCall(log))))
+      if (metallb !== undefined) findings.push(...(await checkMetallb(probing, metallb, probingCall(log))))
       findings.push(
         ...(await looked('other controller', 'Grant the rights of k8s/base', () =>
           checkOtherController(api, readOnlyCall(log)),
@@ -88,26 +108,31 @@ async function checkKubernetes(
   }
 }
 
-async function checkCherry(settings: ClusterSettings, log: Logger): Promise<Finding[]> {
-  return await looked(
-    'cherry servers',
-    'Set CHERRY_API_KEY and CHERRY_PROJECT_ID as your account has them',
-    async () => {
-      const cluster = await openReadOnly(settings, log)
-      try {
-        await cluster.clouds.find(({ name }) => name === 'cherryservers')?.check(readOnlyCall(log))
-        return [ok('cherry servers', 'Cherry Servers takes the key, and it is good for the project')]
-      } finally {
-        await cluster.close()
-      }
-    },
-  )
+async function checkAllOfCherry(
+  settings: ClusterSettings,
+  cherry: CherrySettings,
+  nodes: NodeProjection[] | undefined,
+  log: Logger,
+): Promise<Finding[]> {
+  const call = readOnlyCall(log)
+  const { findings, account } = await checkCherry({ settings: cherry, nodes, alone: !settings.clouds.hcloud }, call)
+  if (!account) return findings
+  const { framework, clouds } = settings
+  const besideHetzner = clouds.hcloud?.loadBalancers.enabled === true
+  findings.push(...checkCherryLoadBalancers({ settings: cherry, framework, account, nodes, besideHetzner }))
+  const cluster = nodes && (await openReadOnly({ ...settings, clouds: {} }, log))
+  try {
+    findings.push(...(await checkControlPlaneAddress(cherry, account, cluster, call)))
+  } finally {
+    await cluster?.close()
+  }
+  return findings
 }
 
 const withoutRobots = (nodes: readonly NodeProjection[]) =>
   nodes.filter(({ providerId }) => providerId !== undefined && !/^(hrobot:\/\/|hcloud:\/\/bm-)/.test(providerId))
 
-/** For requests that are reads in effect, though not by their method: reviews of access, and one that the cloud always refuses. */
+/** For requests that are reads in effect, though not by their method: reviews of access, and what is refused or not stored. */
 function probingCall(log: Logger): Call {
   return { ...readOnlyCall(log), beforeWrite: async () => {} }
 }

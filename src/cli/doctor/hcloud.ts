@@ -24,10 +24,17 @@ export interface HcloudFindings {
   robotIsGood: boolean
 }
 
-/** Token, project, network and Robot login, each with as few requests as can be. `nodes` if the cluster could be asked. */
+export interface AskedNodes {
+  /** Undefined when the cluster could not be asked. */
+  nodes: readonly NodeProjection[] | undefined
+  /** No other cloud has nodes in this cluster. */
+  alone: boolean
+}
+
+/** Token, project, network and Robot login, each with as few requests as can be. */
 export async function checkHcloud(
   settings: HcloudSettings,
-  nodes: readonly NodeProjection[] | undefined,
+  { nodes, alone }: AskedNodes,
   call: Call,
 ): Promise<HcloudFindings> {
   const http = new HttpClient()
@@ -49,7 +56,7 @@ export async function checkHcloud(
     return {
       findings: [
         ...token,
-        ...(good ? checkProject(servers, nodes) : []),
+        ...(good ? checkProject(servers, { nodes, alone }) : []),
         ...(good ? await checkNetwork(settings, network, Array.isArray(servers) ? servers : [], nodes, call) : []),
         ...robot,
       ],
@@ -100,14 +107,16 @@ async function checkToken(client: HcloudClient, call: Call): Promise<Finding[]> 
   return [answers, ok(CLOUD, 'The token may write')]
 }
 
-function checkProject(servers: unknown, nodes: readonly NodeProjection[] | undefined): Finding[] {
+function checkProject(servers: unknown, { nodes, alone }: AskedNodes): Finding[] {
   if (!Array.isArray(servers))
     return [problem(CLOUD, `The servers could not be listed: ${messageOf(servers)}`, 'Try again, or ask Hetzner')]
   if (nodes === undefined) return [ok(CLOUD, `The project has ${servers.length} servers`)]
   const known = servers as Server[]
   const ids = new Set<number>(known.map(({ id }) => id))
   const names = new Set(known.map(({ name }) => name))
-  const concerned = nodes.filter(({ providerId }) => !providerId || parseProviderId(providerId).kind === 'cloud')
+  const concerned = nodes.filter(({ name, providerId }) =>
+    providerId ? parseProviderId(providerId).kind === 'cloud' : alone || names.has(name),
+  )
   const missing = concerned.filter(({ name, providerId }) => {
     const parsed = providerId === undefined ? undefined : parseProviderId(providerId)
     return parsed?.kind === 'cloud' ? !ids.has(parsed.id) : !names.has(name)

@@ -4,7 +4,7 @@ import { parseCidr } from '../../config/grammar.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
 import { findMachine } from '../../controllers/node/lookup.ts'
 import { isUninitialised, planNode } from '../../controllers/node/plan.ts'
-import { messageOf } from '../../errors.ts'
+import { messageOf, WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { ok, problem, some, warning } from './finding.ts'
 import type { Finding } from './types.ts'
@@ -84,6 +84,14 @@ async function checkMachine(cluster: Cluster, node: NodeProjection, call: Call):
         ]
       : []
   } catch (error) {
+    if (error instanceof WindlassError && error.code === 'malformed_provider_id')
+      return [
+        problem(
+          AREA,
+          messageOf(error),
+          'Take --provider-id off its kubelet or correct it, delete the Node and let the kubelet register it anew: a provider id can not be changed',
+        ),
+      ]
     return [problem(AREA, `Node ${name}: ${messageOf(error)}`, 'See what was found about the cloud')]
   }
 }

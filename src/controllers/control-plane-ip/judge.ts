@@ -27,7 +27,7 @@ export type Judgement =
   /** It has to go, whoever answers. */
   | { kind: 'leave'; why: string; candidates: ControlPlaneNode[] }
   /** No API server answers there. `machine` is the holder if it does at its own addresses: then the way to it may be what is broken. */
-  | { kind: 'failing'; why: string; candidates: ControlPlaneNode[]; machine?: ControlPlaneNode }
+  | { kind: 'failing'; at: string; why: string; candidates: ControlPlaneNode[]; machine?: ControlPlaneNode }
 
 /** Whether the address has to leave its machine, and the health of that one if it comes to that. Changes nothing. */
 export async function judge(situation: Situation, asking: Asking): Promise<Judgement> {
@@ -39,7 +39,7 @@ export async function judge(situation: Situation, asking: Asking): Promise<Judge
   if (await answersInTime(at, port, asking)) return { kind: 'sound', at: `${at}:${port}` }
   const why = `its API server does not answer at ${at}`
   const machine = node && (await machineAnswers(node, asking)) ? node : undefined
-  return { kind: 'failing', why, candidates, ...(machine ? { machine } : {}) }
+  return { kind: 'failing', at: `${at}:${port}`, why, candidates, ...(machine ? { machine } : {}) }
 }
 
 /** Those of the nodes whose own API server answers, in their order. */
