@@ -13,6 +13,7 @@ export const SERVICE_NAME = 'kubernetes.io/service-name'
 export interface WholeService extends Pick<KubeService, 'metadata' | 'status'> {
   spec: Omit<KubeService['spec'], 'ports'> & {
     ports?: { name?: string; port: number; protocol?: string; targetPort?: number | string }[]
+    selector?: Record<string, string>
   }
 }
 

@@ -64,21 +64,27 @@ function planService(present: WholeService | undefined, facts: ExternalFacts): E
   const { ip, port, targetPort } = facts
   const ingress = [{ ip, ipMode: 'Proxy' }]
   const changes: ExternalChange[] = []
-  const apply = (kind: string, summary: string, patch: Omit<Patch, 'type'>) =>
+  const write = (kind: string, summary: string, patch: Patch) =>
     changes.push({
       kind,
       summary,
       make: (kubernetes, call) =>
-        kubernetes.patch(WHOLE_SERVICES, EXTERNAL, { type: 'apply', ...patch }, call, { fieldManager: FIELD_MANAGER }),
+        kubernetes.patch(WHOLE_SERVICES, EXTERNAL, patch, call, { fieldManager: FIELD_MANAGER }),
     })
+  if (present && hasForeign(present, facts)) {
+    const { ports } = serviceOf(facts).spec
+    const body = { metadata: { uid: present.metadata.uid }, spec: { ports, selector: null } }
+    write('take-foreign', `take ports and selector of others off Service ${namespace}/${name}`, { type: 'merge', body })
+  }
   if (!present || !sameService(present, facts)) {
     const verb = present ? 'change' : 'create'
     const summary = `${verb} Service ${namespace}/${name}: ${ip}:${port} leads to port ${targetPort} of the API servers`
-    apply(`${verb}-service`, summary, { body: serviceOf(facts) })
+    write(`${verb}-service`, summary, { type: 'apply', body: serviceOf(facts) })
   }
   if (!isDeepStrictEqual(present?.status?.loadBalancer?.ingress, ingress)) {
     const body = { metadata: EXTERNAL, status: { loadBalancer: { ingress } } }
-    apply('set-status', `list ${ip} in the status of Service ${namespace}/${name}`, { subresource: 'status', body })
+    const summary = `list ${ip} in the status of Service ${namespace}/${name}`
+    write('set-status', summary, { type: 'apply', subresource: 'status', body })
   }
   return changes
 }
@@ -97,8 +103,15 @@ function sameService({ metadata, spec }: WholeService, facts: ExternalFacts): bo
     Object.entries(NOT_METALLBS).every(([key, value]) => metadata.annotations?.[key] === value) &&
     spec.type === wanted.type &&
     spec.loadBalancerIP === wanted.loadBalancerIP &&
+    Object.keys(spec.selector ?? {}).length === 0 &&
     isDeepStrictEqual(ports, wanted.ports)
   )
+}
+
+/** An apply only adds to what somebody else has set, and two ports can't have one name. */
+function hasForeign({ spec }: WholeService, { port: own }: ExternalFacts): boolean {
+  const foreign = spec.ports?.some(({ port, protocol }) => port !== own || protocol !== 'TCP')
+  return foreign === true || Object.keys(spec.selector ?? {}).length > 0
 }
 
 interface WantedSlice {

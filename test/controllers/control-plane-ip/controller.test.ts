@@ -200,3 +200,26 @@ t.test('the Service that leads to all API servers follows them', async (t) => {
   await until(() => w.kubernetes.requests.filter(({ verb }) => verb === 'get').length > 40)
   t.equal(w.kubernetes.requests.filter(({ verb }) => verb === 'patch').length, writes, 'and is written no more')
 })
+
+t.test('what somebody else sets in that Service is put right', async (t) => {
+  const w = await world(t)
+  const service = () => w.kubernetes.get('services', EXTERNAL.name, EXTERNAL.namespace) as Record<string, unknown>
+  const specOf = () => (service()?.spec ?? {}) as Record<string, unknown>
+  w.start()
+  await until(() => service()?.status !== undefined)
+  const { ports: wanted } = structuredClone(specOf())
+  const edit = (change: (spec: Record<string, unknown>) => void) =>
+    w.kubernetes.change('services', EXTERNAL.name, (object) => change(object.spec as never), EXTERNAL.namespace)
+  edit((spec) => {
+    spec.ports = [{ name: 'https', port: 9999, protocol: 'TCP', targetPort: 6443 }]
+    spec.loadBalancerIP = '192.0.2.1'
+  })
+  await until(() => specOf().loadBalancerIP === FIP)
+  t.same(specOf().ports, wanted)
+  edit((spec) => {
+    spec.selector = { app: 'other' }
+    spec.ports = [...(spec.ports as unknown[]), { name: 'x', port: 80, protocol: 'TCP', targetPort: 80 }]
+  })
+  await until(() => specOf().selector === undefined)
+  t.same(specOf().ports, wanted)
+})
