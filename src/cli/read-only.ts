@@ -96,7 +96,14 @@ function emptyState(): ClusterState {
   return {
     nodes: { get: async () => undefined, all: async () => ({ complete: false, nodes: [] }) },
     handled: { begin: async () => '', record: async () => {} },
-    services: { get: async () => undefined, all: async () => new Map(), put: async () => {}, remove: async () => {} },
+    services: {
+      get: async () => undefined,
+      all: async () => new Map(),
+      put: async () => {},
+      remove: async () => {},
+      comparisons: async () => '',
+      beginComparison: async () => {},
+    },
     sightings: {
       seen: async (providerIds) => providerIds.map(() => 0),
       lastSeen: async () => undefined,

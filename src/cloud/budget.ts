@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import type { Urgency } from '../call.ts'
+import type { Call } from '../call.ts'
 import { throttled } from '../errors.ts'
 
 export interface BudgetOptions {
@@ -27,7 +27,7 @@ export interface RateLimitReading {
 /** The number of requests that an account has left, kept by all its users together. */
 export interface Budget {
   /** Takes one request, or throws `throttled` with the time at which there will be one again. */
-  take(urgency: Urgency): Promise<void>
+  take(urgency: Call['urgency']): Promise<void>
   observe(reading: RateLimitReading): Promise<void>
   /** The cloud refused a request for its rate: nobody asks again before that time (unix milliseconds). */
   block(untilMs: number): Promise<void>

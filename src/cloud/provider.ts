@@ -154,8 +154,8 @@ export interface Applied {
   faults: Error[]
   /** The half in the cluster, to be brought about before the status is written. */
   announcement?: Announcement
-  /** For `applyDeletion`, once cluster and status have turned away from it: what this Service had and has no more use for. */
-  superseded?: LoadBalancerPlan
+  /** For `applyDeletion`, once cluster and status have turned away from it: what this Service has and has no more use for. */
+  superseded?(call: Call): Promise<LoadBalancerPlan>
 }
 
 /** Something that was made, or taken over, for a Service, and says so by its labels or tags. */

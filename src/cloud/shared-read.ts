@@ -27,8 +27,12 @@ export interface SharedRead<T> {
   get(call: Call): Promise<T>
   /** A read that began after this call. Callers that wait for the next one share it. */
   fresh(call: Call): Promise<T>
+  /** A read that began no earlier than this (monotonic milliseconds), be it over. */
+  since(beganMs: number, call: Call): Promise<T>
   /** What is known here and still young, without asking anybody. */
   peek(): T | undefined
+  /** A write has made what is known here wrong, and this makes it right. It gets no younger by that, and others don't hear of it. */
+  amend(change: (value: T) => T): void
   /** Drops what is known: a write has made it wrong. */
   forget(): Promise<void>
 }
@@ -39,24 +43,25 @@ const POLL_MS = 50
 /** Something big that many ask for at once: kept in process and in Redis, read by one at a time. */
 export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T> {
   const { redis, maxAgeMs } = options
-  let memo: { key: string; value: T; untilMs: number } | undefined
+  let memo: { key: string; value: T; untilMs: number; beganMs: number } | undefined
   let refreshing: { key: string; value: Promise<T> } | undefined
   const coalesced = createCoalescedRead<T>(
     async (call, begun) => {
       const key = options.key()
+      const beganMs = performance.now()
       const value = await options.fetch(call, begun)
-      await publish(key, value)
+      await publish(key, value, beganMs)
       return value
     },
     { saysBegun: options.saysBegun ?? false },
   )
 
-  const remember = (key: string, value: T, forMs: number) => {
-    if (forMs > 0) memo = { key, value, untilMs: performance.now() + forMs }
+  const remember = (key: string, value: T, forMs: number, beganMs: number) => {
+    if (forMs > 0) memo = { key, value, untilMs: performance.now() + forMs, beganMs }
   }
 
-  async function publish(key: string, value: T): Promise<void> {
-    remember(key, value, maxAgeMs)
+  async function publish(key: string, value: T, beganMs: number): Promise<void> {
+    remember(key, value, maxAgeMs, beganMs)
     if (!redis || maxAgeMs <= 0) return
     // Others can read for themselves if Redis does not take it.
     await redis.set(key, JSON.stringify(value), 'PX', maxAgeMs).catch(() => undefined)
@@ -71,7 +76,8 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       ]
       if (typeof text !== 'string') return undefined
       const value = JSON.parse(text) as T
-      remember(key, value, ttlMs)
+      // Nobody tells when that began.
+      remember(key, value, ttlMs, Number.NEGATIVE_INFINITY)
       return value
     } catch {
       return undefined
@@ -101,8 +107,9 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       // Between our look and our lock another may have published and let go.
       const meanwhile = await published(key)
       if (meanwhile !== undefined) return meanwhile
+      const beganMs = performance.now()
       const read = await options.fetch(detached(call), () => {})
-      await publish(key, read)
+      await publish(key, read, beganMs)
       return read
     } finally {
       await unlock(key, token)
@@ -124,7 +131,13 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       return untilAborted(refreshing?.value ?? refresh(key, call), call)
     },
     fresh: coalesced,
+    async since(beganMs, call) {
+      return memo && memo.key === options.key() && memo.beganMs >= beganMs ? memo.value : await coalesced(call)
+    },
     peek: () => (memo && memo.key === options.key() && memo.untilMs > performance.now() ? memo.value : undefined),
+    amend(change) {
+      if (memo) memo = { ...memo, value: change(memo.value) }
+    },
     async forget() {
       memo = undefined
       await redis?.del(options.key()).catch(() => undefined)

@@ -24,6 +24,9 @@ export interface ClusterState {
     all(): Promise<ReadonlyMap<string, ServiceRecord>>
     put(name: string, record: ServiceRecord): Promise<void>
     remove(name: string): Promise<void>
+    /** Changes with each comparison of all Services with the nodes that begins. */
+    comparisons(): Promise<string>
+    beginComparison(): Promise<void>
   }
   sightings: {
     /** Returns when each was seen last before, in Unix milliseconds; 0 for never. */
@@ -49,6 +52,8 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
       all: () => serviceRecords.all(cluster),
       put: (name, record) => serviceRecords.put(cluster, name, record),
       remove: (name) => serviceRecords.remove(cluster, name),
+      comparisons: () => serviceRecords.comparisons(cluster),
+      beginComparison: () => serviceRecords.beginComparison(cluster),
     },
     sightings: {
       seen: (providerIds, credentialId) => sightings.seen(cluster, providerIds, credentialId, nowMs()),

@@ -18,10 +18,17 @@ export interface ServiceRecords {
   get(cluster: string, name: string): Promise<ServiceRecord | undefined>
   put(cluster: string, name: string, record: ServiceRecord): Promise<void>
   remove(cluster: string, name: string): Promise<void>
+  /**
+   * Changes with each comparison of the records with the nodes that begins: a run between whose begin and whose record one began has to
+   * compare for itself.
+   */
+  comparisons(cluster: string): Promise<string>
+  beginComparison(cluster: string): Promise<void>
 }
 
 export function createServiceRecords(redis: Redis, prefix: string): ServiceRecords {
   const key = (cluster: string) => stateKey(prefix, cluster, 'service-records')
+  const comparisons = (cluster: string) => stateKey(prefix, cluster, 'service-comparisons')
   return {
     async all(cluster) {
       const fields = Object.entries(await redis.hgetall(key(cluster)))
@@ -33,5 +40,7 @@ export function createServiceRecords(redis: Redis, prefix: string): ServiceRecor
     },
     put: async (cluster, name, record) => void (await redis.hset(key(cluster), name, JSON.stringify(record))),
     remove: async (cluster, name) => void (await redis.hdel(key(cluster), name)),
+    comparisons: async (cluster) => (await redis.get(comparisons(cluster))) ?? '',
+    beginComparison: async (cluster) => void (await redis.incr(comparisons(cluster))),
   }
 }

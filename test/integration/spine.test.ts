@@ -69,6 +69,10 @@ t.test('from a change in the cluster to a patched object, each role in a process
   })
 
   await t.test('a Service gets a load balancer by one call, with the nodes as targets', async (t) => {
+    // Else it may be the look at everything, which begins with the workers, that finds the Service before its event does.
+    const begun = () =>
+      roles.workers.flatMap((one) => one.lines()).some(({ msg }) => msg === 'enqueued everything once more')
+    await eventually(async () => begun(), 'the workers have looked at everything')
     await world.addService('web')
     const service = await ingressOf(world, 'web')
     t.same(service.metadata.finalizers, [FINALIZER])

@@ -11,16 +11,24 @@ import { EVENTS, type KubeEvent, NODES, SERVICES } from '../../src/kubernetes/re
 import { createLogger } from '../../src/telemetry/log.ts'
 import type { Role } from '../apiserver/roles.ts'
 import { startApiServer } from '../apiserver/start.ts'
+import { installMetallb } from '../e2e/clouds/cherry-cluster.ts'
 import { type RedisFixture, startRedis } from '../redis.ts'
+import type { Options as CherryOptions } from '../simulators/cherry/model.ts'
+import { type CherrySimulator, startCherrySimulator } from '../simulators/cherry/simulator.ts'
 import type { Options } from '../simulators/hcloud/model.ts'
 import { type HcloudSimulator, startHcloudSimulator } from '../simulators/hcloud/simulator.ts'
 import { startKubernetesSimulator } from '../simulators/kubernetes/simulator.ts'
 
 export type KubernetesFlavour = 'simulator' | 'apiserver'
 
+export type Cloud = 'hcloud' | 'cherry'
+
 export interface WorldOptions {
   kubernetes?: KubernetesFlavour
+  /** Those that Windlass has credentials for; Hetzner alone if left out. With Cherry the cluster has MetalLB's kinds. */
+  clouds?: readonly Cloud[]
   hcloud?: Partial<Options>
+  cherry?: Partial<CherryOptions>
 }
 
 /** A cluster, a cloud account and Redis, and Windlass' processes between them: everything but the machines themselves. */
@@ -30,6 +38,8 @@ export interface World {
   readonly api: KubernetesApi
   readonly call: Call
   readonly hcloud: HcloudSimulator
+  /** Throws in a world without it. */
+  readonly cherry: CherrySimulator
   readonly redis: RedisFixture
   readonly dir: string
   /** Path of a kubeconfig with just the rights of the role. */
@@ -74,9 +84,12 @@ export interface ServiceSpec {
   annotations?: Record<string, string>
   ports?: { name: string; port: number; nodePort?: number; protocol?: string }[]
   namespace?: string
+  loadBalancerClass?: string
 }
 
 export const HCLOUD_TOKEN = 'k'.repeat(64)
+export const CHERRY_PROJECT = 87553
+const CHERRY_KEY = 'cherry-token'
 export const DASHBOARD = { user: 'operator', password: 'windlass-demo' }
 const WEBHOOK_KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const ROOT = join(import.meta.dirname, '..', '..')
@@ -85,14 +98,18 @@ const ROOT = join(import.meta.dirname, '..', '..')
 export const flavourOfRun = (): KubernetesFlavour =>
   process.env.WINDLASS_TEST_KUBERNETES === 'apiserver' ? 'apiserver' : 'simulator'
 
-export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options }: WorldOptions = {}): Promise<World> {
+export async function startWorld(options: WorldOptions = {}): Promise<World> {
+  const { kubernetes = flavourOfRun(), clouds = ['hcloud'] } = options
   const dir = mkdtempSync(join(tmpdir(), 'windlass-world-'))
   const processes = new Set<WindlassProcess>()
-  const [cluster, redis, hcloud] = await Promise.all([
-    startCluster(kubernetes, dir),
+  const withCherry = clouds.includes('cherry')
+  const [cluster, redis, hcloud, cherry] = await Promise.all([
+    startCluster(kubernetes, dir, withCherry),
     startRedis(),
-    startHcloudSimulator({ token: HCLOUD_TOKEN, options }),
+    startHcloudSimulator({ token: HCLOUD_TOKEN, options: options.hcloud }),
+    withCherry ? startCherrySimulator({ token: CHERRY_KEY, options: options.cherry }) : undefined,
   ])
+  await cherry?.control.seed({ projects: [{ id: CHERRY_PROJECT, name: 'lab' }] })
   const log = createLogger({ level: 'silent' })
   const connection = await connect({ kubeconfig: [cluster.adminKubeconfig] }, log)
   const api = createKubernetesApi(connection)
@@ -108,19 +125,18 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
     WINDLASS_WEBHOOK_KEYS: WEBHOOK_KEY,
     WINDLASS_DASHBOARD_USER: DASHBOARD.user,
     WINDLASS_DASHBOARD_PASSWORD: DASHBOARD.password,
-    HCLOUD_TOKEN,
-    HCLOUD_ENDPOINT: hcloud.apiUrl,
-    HCLOUD_METADATA_ENDPOINT: hcloud.metadataUrl,
-    // Its default address is a fixed one.
-    HCLOUD_METRICS_ENABLED: 'false',
-    HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
-    HCLOUD_LOAD_BALANCERS_TYPE: 'lb11',
+    ...(clouds.includes('hcloud') ? hcloudEnv(hcloud) : {}),
+    ...(cherry ? cherryEnv(cherry) : {}),
   }
   return {
     flavour: kubernetes,
     api,
     call,
     hcloud,
+    get cherry() {
+      if (!cherry) throw new Error('this world has no Cherry')
+      return cherry
+    },
     redis,
     dir,
     env,
@@ -137,9 +153,10 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
       await api.create(NODES, node, call)
       await api.patch(NODES, { name }, { type: 'merge', subresource: 'status', body: { status } }, call)
     },
-    addService(name, { annotations = {}, namespace = 'default', ports } = {}) {
+    addService(name, { annotations = {}, namespace = 'default', ports, loadBalancerClass } = {}) {
       const spec = {
         type: 'LoadBalancer',
+        ...(loadBalancerClass === undefined ? {} : { loadBalancerClass }),
         selector: { app: name },
         ports: ports ?? [
           { name: 'http', port: 80 },
@@ -164,30 +181,56 @@ export async function startWorld({ kubernetes = flavourOfRun(), hcloud: options 
     async stop() {
       await Promise.all([...processes].map((one) => one.end()))
       connection.close()
-      await Promise.allSettled([cluster.stop(), redis.stop(), hcloud.close()])
+      await Promise.allSettled([cluster.stop(), redis.stop(), hcloud.close(), cherry?.close()])
       rmSync(dir, { recursive: true, force: true })
     },
   }
 }
 
+const hcloudEnv = (hcloud: HcloudSimulator) => ({
+  HCLOUD_TOKEN,
+  HCLOUD_ENDPOINT: hcloud.apiUrl,
+  HCLOUD_METADATA_ENDPOINT: hcloud.metadataUrl,
+  // Its default address is a fixed one.
+  HCLOUD_METRICS_ENABLED: 'false',
+  HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
+  HCLOUD_LOAD_BALANCERS_TYPE: 'lb11',
+})
+
+const cherryEnv = (cherry: CherrySimulator) => ({
+  CHERRY_API_KEY: CHERRY_KEY,
+  CHERRY_PROJECT_ID: String(CHERRY_PROJECT),
+  CHERRY_API_URL: cherry.apiUrl,
+  CHERRY_REGION_NAME: 'LT-Siauliai',
+  CHERRY_LOAD_BALANCER: 'metallb:///',
+})
+
 /** Settings of Node itself, e.g. for a profile. */
 const passedOn = (...names: string[]) =>
   Object.fromEntries(names.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : [])))
 
-async function startCluster(flavour: KubernetesFlavour, dir: string) {
+async function startCluster(flavour: KubernetesFlavour, dir: string, withMetallb: boolean) {
   if (flavour === 'apiserver') {
     const server = await startApiServer()
+    if (withMetallb) await installMetallb(server.admin)
     return {
       adminKubeconfig: server.adminKubeconfig(join(dir, 'admin.kubeconfig')),
       kubeconfigFor: server.kubeconfigFor,
       stop: server.stop,
     }
   }
-  const simulator = await startKubernetesSimulator()
+  const simulator = await startKubernetesSimulator({ kinds: withMetallb ? METALLB : [] })
+  if (withMetallb) simulator.create('namespaces', { metadata: { name: 'metallb-system' } })
   const path = join(dir, 'simulator.kubeconfig')
   writeFileSync(path, simulator.kubeconfig)
   return { adminKubeconfig: path, kubeconfigFor: () => path, stop: async () => void (await simulator.close()) }
 }
+
+const METALLB = [
+  { version: 'v1beta1', plural: 'ipaddresspools', kind: 'IPAddressPool' },
+  { version: 'v1beta2', plural: 'bgppeers', kind: 'BGPPeer' },
+  { version: 'v1beta1', plural: 'bgpadvertisements', kind: 'BGPAdvertisement' },
+].map((kind) => ({ ...kind, group: 'metallb.io', namespaced: true }))
 
 /** A process of Windlass with its log. */
 export interface WindlassProcess {

@@ -72,7 +72,9 @@ async function planEnsure(
       const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
       item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
     }
-    item.changes.push(...(superseded?.changes ?? []).map(atCloud))
+    const left = await superseded?.(call)
+    item.notes.push(...(left?.notes ?? []))
+    item.changes.push(...(left?.changes ?? []).map(atCloud))
   } catch (error) {
     // The cloud changed between the two looks.
     if (!(error instanceof WindlassError && error.code === READ_ONLY)) throw error

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { Call, Urgency } from '../../call.ts'
+import type { Call } from '../../call.ts'
 import { aborted, throttled } from '../../errors.ts'
 
 export interface PaceOptions {
@@ -40,9 +40,11 @@ export function createPace(options: PaceOptions): Pace {
   const key = `{${prefix}}:v1:cherry-pace:${id}`
   const local = createLocalPace(limit, windowMs)
 
+  /** Who waits here goes in the order in which they came: of many that ask anew at one time the last might wait for ever. */
+  const lines = { user: createLine(), background: createLine() }
+
   /** Milliseconds until it is worth asking again; 0 when one was taken. A Redis that is away must not stop work. */
-  async function ask(urgency: Urgency): Promise<number> {
-    const background = urgency === 'background'
+  async function ask(background: boolean): Promise<number> {
     if (!redis) return local.ask(background, Date.now())
     try {
       const keys = [key, `${key}:blocked`, `${key}:user-waits`] as const
@@ -52,29 +54,70 @@ export function createPace(options: PaceOptions): Pace {
     }
   }
 
+  const tooMany = (waitMs: number) => {
+    const untilMs = Date.now() + waitMs
+    return throttled(
+      `Cherry Servers: more requests wait than the API takes (${limit} a second), going on at ${new Date(untilMs).toISOString()}`,
+      untilMs,
+      { code: 'rate_limit_exceeded' },
+    )
+  }
+
   return {
     async take({ urgency, signal }) {
       const giveUpAt = performance.now() + patienceMs
-      for (;;) {
-        const waitMs = await ask(urgency)
-        if (waitMs <= 0) return
-        const untilMs = Date.now() + waitMs
-        if (performance.now() + waitMs > giveUpAt)
-          throw throttled(
-            `Cherry Servers: more requests wait than the API takes (${limit} a second), going on at ${new Date(untilMs).toISOString()}`,
-            untilMs,
-            { code: 'rate_limit_exceeded' },
-          )
-        // Who waits for the same slot must not ask in the same millisecond.
-        await delay(waitMs + Math.random() * 50, undefined, { signal }).catch((cause) => {
-          throw aborted('the run was stopped while it waited for its turn at Cherry Servers', { cause })
-        })
+      const tryUntilTaken = async () => {
+        for (;;) {
+          const waitMs = await ask(urgency === 'background')
+          if (waitMs <= 0) return
+          if (performance.now() + waitMs > giveUpAt) throw tooMany(waitMs)
+          // Processes that wait for the same slot must not ask in the same millisecond.
+          const apartMs = urgency === 'urgent' ? 0 : Math.random() * 50
+          await delay(waitMs + apartMs, undefined, { signal }).catch((cause) => {
+            throw stopped(cause)
+          })
+        }
       }
+      if (urgency === 'urgent') return await tryUntilTaken()
+      const line = lines[urgency]
+      const waitMs = Math.floor(line.length / limit) * windowMs
+      // No use in standing in a line that is too long.
+      if (waitMs > patienceMs) throw tooMany(waitMs)
+      await line.stand(tryUntilTaken, signal)
     },
     async block(untilMs) {
       const forMs = Math.round(Math.min(Math.max(untilMs - Date.now(), 1000), LONGEST_BLOCK_MS))
       local.block(Date.now() + forMs)
       await redis?.set(`${key}:blocked`, '1', 'PX', forMs).catch(() => undefined)
+    },
+  }
+}
+
+const stopped = (cause: unknown) =>
+  aborted('the run was stopped while it waited for its turn at Cherry Servers', { cause })
+
+function createLine() {
+  let last: Promise<unknown> = Promise.resolve()
+  let length = 0
+  return {
+    get length() {
+      return length
+    },
+    /** Does it when all who came before have done theirs, or have left. */
+    async stand(turn: () => Promise<void>, signal: AbortSignal): Promise<void> {
+      length++
+      const mine = last.then(() => (signal.aborted ? undefined : turn()))
+      last = mine
+        .catch(() => {})
+        .finally(() => {
+          length--
+        })
+      await new Promise<void>((resolve, reject) => {
+        const leave = () => reject(stopped(signal.reason))
+        if (signal.aborted) leave()
+        signal.addEventListener('abort', leave, { once: true })
+        mine.then(resolve, reject).finally(() => signal.removeEventListener('abort', leave))
+      })
     },
   }
 }

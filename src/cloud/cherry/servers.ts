@@ -9,10 +9,10 @@ export interface Servers {
   /** Undefined when the API says that there is no such server, in this project or another. */
   byId(id: ServerId, call: Call, options?: { fresh?: boolean }): Promise<Server | undefined>
   list(call: Call, options?: { fresh?: boolean }): Promise<readonly Server[]>
-  /** The list if it is known here and young; asks nobody. */
-  peek(): readonly Server[] | undefined
-  /** A write has made what is known wrong. */
-  forget(): Promise<void>
+  /** By a read that began no earlier than this (monotonic milliseconds), be it over. */
+  since(beganMs: number, call: Call): Promise<readonly Server[]>
+  /** We have switched BGP on: what is known here says so too. */
+  switchedOn(id: ServerId): void
 }
 
 const MAX_AGE_MS = 5000
@@ -34,7 +34,9 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
       return listed ?? client.servers.get(id, call)
     },
     list: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)),
-    peek: shared.peek,
-    forget: shared.forget,
+    since: shared.since,
+    switchedOn(id) {
+      shared.amend((list) => list.map((server) => (server.id === id ? { ...server, bgpEnabled: true } : server)))
+    },
   }
 }

@@ -42,18 +42,21 @@ export function planNode(node: NodeProjection, instance: Instance): NodePlan {
   return { changes: [initialise, ...planAddresses(node, wanted.addresses)] }
 }
 
-/** What a node is after a change that the API server took on just this version of it. */
+/**
+ * What a node is after a change. Only one that the API server took on just this version of it tells its labels, too: with another, others
+ * may have written theirs meanwhile, and nobody has looked at those.
+ */
 export function changedNode(
   node: NodeProjection,
   change: NodeChange,
   { resourceVersion, labels = {} }: Pick<ObjectMeta, 'resourceVersion' | 'labels'>,
 ): NodeProjection {
-  const after = { ...node, resourceVersion, labels }
+  const after = { ...node, resourceVersion }
   switch (change.kind) {
     case 'initialise':
-      return { ...after, providerId: change.providerId ?? node.providerId, taints: change.taints }
+      return { ...after, labels, providerId: change.providerId ?? node.providerId, taints: change.taints }
     case 'set-labels':
-      return after
+      return { ...after, labels: { ...node.labels, ...change.labels } }
     case 'set-addresses':
       return { ...after, addresses: change.addresses }
   }

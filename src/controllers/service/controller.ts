@@ -96,7 +96,8 @@ async function ensure(
   const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     cluster.recorder.record({ object: serviceObject(seen), type, reason, message, component: COMPONENT.service })
   try {
-    const service = await withFinalizer(cluster, seen, call)
+    const comparisons = await cluster.state.services.comparisons()
+    const service = await withFinalizer(cluster, seen, token, call)
     if (!service) return {}
     const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
     const byName = new Map(nodes.map((node) => [node.name, node]))
@@ -107,16 +108,24 @@ async function ensure(
     countChanges(cluster, 'service', plan.changes)
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
-    const after = await writeStatus(cluster, service, applied.ingress, call, applied.announcement?.serviceAnnotations)
+    const annotations = applied.announcement?.serviceAnnotations
+    // Before the write, since its echo may be here before its answer; and without what others wrote meanwhile, which nobody has looked at.
+    await expectEcho(cluster, token, withStatus(service, applied.ingress, annotations))
+    const after = await writeStatus(cluster, service, applied.ingress, call, annotations)
     if (!after) return {}
     // Nothing in the cluster points at them any more.
-    if (applied.superseded) await loadBalancers.applyDeletion(applied.superseded, call)
+    const superseded = await applied.superseded?.(call)
+    if (superseded) {
+      recordNotes(cluster, serviceObject(service), superseded.notes, byName)
+      await loadBalancers.applyDeletion(superseded, call)
+    }
     const faults = [...applied.faults, ...announced.faults]
     if (faults.length > 0) throw combined(faults)
-    const { namespace, name, uid, annotations } = service
     const targetsKey = loadBalancers.targetsKey(service, nodes)
-    await cluster.state.services.put(recordName(service), { uid, cloud, annotations, targetsKey })
-    await cluster.state.handled.record(subjectOf({ kind: 'Service', namespace, name }), token, fingerprint(after))
+    const { uid } = service
+    await cluster.state.services.put(recordName(service), { uid, cloud, annotations: service.annotations, targetsKey })
+    if ((await cluster.state.services.comparisons()) !== comparisons)
+      await followNodes(cluster, loadBalancers, service, targetsKey, call)
     const news = plan.changes.length > 0 || announced.changed > 0 || after.resourceVersion !== seen.resourceVersion
     if (record && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
     else if (news || !record) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
@@ -126,6 +135,20 @@ async function ensure(
       event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${messageOf(error)}`)
     throw error
   }
+}
+
+/** Nodes that changed while a run was at work were compared with the record of the run before: asks for another run if they make a difference. */
+async function followNodes(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  targetsKey: string,
+  call: Call,
+): Promise<void> {
+  const nodes = loadBalancers.inCluster ? await readFreshNodes(cluster, call) : (await readNodes(cluster, call)).nodes
+  if (loadBalancers.targetsKey(service, eligibleNodes(nodes)) === targetsKey) return
+  const key = subjectOf({ kind: 'Service', ...service })
+  await cluster.enqueuer.enqueue(cluster.id, [{ kind: 'service', key, cause: 'targets', urgency: 'user' }])
 }
 
 /** The half of a load balancer that is in the cluster. Without what is essential of it no address is published. */
@@ -147,12 +170,19 @@ async function announce(
 async function withFinalizer(
   cluster: Cluster,
   service: ServiceProjection,
+  token: string,
   call: Call,
 ): Promise<ServiceProjection | undefined> {
   if (service.finalizers.includes(CLEANUP_FINALIZER)) return service
   const patched = await cluster.kubernetes.patch(SERVICES, service, addFinalizer(service, CLEANUP_FINALIZER), call)
-  return patched && projectService(patched)
+  const after = patched && projectService(patched)
+  if (after) await expectEcho(cluster, token, after)
+  return after
 }
+
+/** The run that leaves this state, or its retry, goes on from there: the event that shows it asks for no other. */
+const expectEcho = (cluster: Cluster, token: string, left: ServiceProjection) =>
+  cluster.state.handled.record(subjectOf({ kind: 'Service', ...left }), token, fingerprint(left))
 
 /**
  * A plan from the nodes as events told them. If it takes something away, it is made again from a fresh list: a projection may miss a
@@ -202,6 +232,16 @@ async function requireOwnProject(
   if (cloud && (await showsOurMachines(cluster, cloud, nodes, call)) === 'no') throw foreignProject(cloud, what)
 }
 
+function withStatus(
+  service: ServiceProjection,
+  ingress: ServiceProjection['ingress'],
+  annotations: Announcement['serviceAnnotations'] = {},
+): ServiceProjection {
+  const all: [string, string | null][] = Object.entries({ ...service.annotations, ...annotations })
+  const present = all.filter((one): one is [string, string] => one[1] !== null)
+  return { ...service, annotations: Object.fromEntries(present), ingress }
+}
+
 /** Status and annotations in one write: every write of ours comes back as an event. Undefined when the Service is gone. */
 async function writeStatus(
   cluster: Cluster,
@@ -225,12 +265,13 @@ async function cleanUp(
   ownsStatus = true,
 ): Promise<ReconcileResult> {
   try {
-    const { announcement } = await deleteLoadBalancer(cluster, loadBalancers, service, call)
-    if (!service.deleting) {
+    const turnAway = async ({ announcement }: LoadBalancerPlan) => {
       const annotations = announcement?.serviceAnnotations ?? {}
+      if (service.deleting) return
       if (ownsStatus) await writeStatus(cluster, service, [], call, annotations)
       else await annotateService(cluster, service, annotations, call)
     }
+    await deleteLoadBalancer(cluster, loadBalancers, service, call, turnAway)
     if (service.finalizers.includes(CLEANUP_FINALIZER))
       await cluster.kubernetes.patch(SERVICES, service, removeFinalizer(service, CLEANUP_FINALIZER), call)
     await cluster.state.services.remove(recordName(service))
@@ -248,12 +289,14 @@ async function cleanUp(
   }
 }
 
+/** @param turnAway makes the Service itself name the load balancer no more */
 async function deleteLoadBalancer(
   cluster: Cluster,
   loadBalancers: LoadBalancers,
   service: ServiceIdentity,
   call: Call,
-): Promise<LoadBalancerPlan> {
+  turnAway: (plan: LoadBalancerPlan) => Promise<void> = async () => {},
+): Promise<void> {
   const event = (reason: string, message: string) =>
     cluster.recorder.record({
       object: serviceObject(service),
@@ -269,12 +312,14 @@ async function deleteLoadBalancer(
   if (plan.announcement) {
     const { essential, faults } = await applyAnnouncement(cluster, plan.announcement, call)
     if (essential.length + faults.length > 0) throw combined([...essential, ...faults])
+    await turnAway(plan)
   }
   const { notes } = await loadBalancers.applyDeletion(plan, call)
+  // Until then the address may prove which load balancer it is.
+  if (!plan.announcement) await turnAway(plan)
   countChanges(cluster, 'service', plan.changes)
   recordNotes(cluster, serviceObject(service), notes)
   event('DeletedLoadBalancer', 'The load balancer is gone')
-  return plan
 }
 
 const recordName = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`

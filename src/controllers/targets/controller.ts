@@ -7,6 +7,7 @@ import { eligibleNodes } from '../service/eligible.ts'
 
 /** The node set changed: asks for a run of just those Services whose targets change with it. Costs no cloud call. */
 export async function reconcileTargets(cluster: Cluster, request: ReconcileRequest): Promise<ReconcileResult> {
+  await cluster.state.services.beginComparison()
   const records = await cluster.state.services.all()
   if (records.size === 0) return {}
   const nodes = eligibleNodes((await readNodes(cluster, request.call)).nodes)

@@ -78,7 +78,7 @@ t.test('where lists lag and two were made, all agree on one and the other goes w
   const published = after(service(), second)
   let again = await b.ensure(published)
   while (!again.superseded) again = await b.ensure(published)
-  await b.loadBalancers.applyDeletion(again.superseded, b.call)
+  await b.loadBalancers.applyDeletion(await again.superseded(b.call), b.call)
   t.same(again.ingress, second.ingress, 'what is published stays')
   t.same(
     b.floating().map(({ address }) => address),
@@ -142,7 +142,7 @@ t.test('a user who brings an address later gets it, and ours is released after t
   const applied = await b.ensure(wished)
   t.same(applied.ingress, [{ ip: '145.60.80.60', ipMode: 'VIP' }])
   t.equal(b.floating().length, 1, 'not before the cluster has turned away')
-  if (applied.superseded) await b.loadBalancers.applyDeletion(applied.superseded, b.call)
+  if (applied.superseded) await b.loadBalancers.applyDeletion(await applied.superseded(b.call), b.call)
   t.same(b.floating(), [])
 })
 

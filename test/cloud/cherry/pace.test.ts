@@ -71,3 +71,38 @@ t.test('without Redis each process keeps the pace by itself', async (t) => {
   await pace.take(callOf())
   await t.rejects(pace.take(callOf()), ofKind('throttled'))
 })
+
+t.test('who waits goes in the order of coming, and what is urgent before all', async (t) => {
+  const pace = createPace(shared({ windowMs: 300 }))
+  for (let i = 0; i < 4; i++) await pace.take(callOf())
+  const order: (number | string)[] = []
+  const waiting = [1, 2, 3, 4, 5, 6].map(async (n) => {
+    await pace.take(callOf())
+    order.push(n)
+  })
+  const urgent = pace.take(callOf({ urgency: 'urgent' })).then(() => order.push('urgent'))
+  await Promise.all([...waiting, urgent])
+  t.same(
+    order.filter((one) => one !== 'urgent'),
+    [1, 2, 3, 4, 5, 6],
+  )
+  t.ok(order.indexOf('urgent') <= 1, order.join())
+})
+
+t.test('a line that is too long is not joined, and one who leaves it holds up nobody', async (t) => {
+  const pace = createPace(shared({ windowMs: 1000, patienceMs: 1500 }))
+  for (let i = 0; i < 4; i++) await pace.take(callOf())
+  const leaving = new AbortController()
+  const left = t.rejects(pace.take(callOf({ signal: leaving.signal })), ofKind('aborted'))
+  const waiting = Array.from({ length: 7 }, () =>
+    pace.take(callOf()).then(
+      () => 'taken',
+      (error) => error.kind,
+    ),
+  )
+  await t.rejects(pace.take(callOf()), ofKind('throttled'))
+  leaving.abort()
+  await left
+  const came = await Promise.all(waiting)
+  t.same(came.slice(0, 4), ['taken', 'taken', 'taken', 'taken'])
+})

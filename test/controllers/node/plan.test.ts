@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Instance } from '../../../src/cloud/provider.ts'
-import { planNode } from '../../../src/controllers/node/plan.ts'
+import { changedNode, planNode } from '../../../src/controllers/node/plan.ts'
 import type { NodeProjection } from '../../../src/events/projection.ts'
 
 const taint = { key: 'node.cloudprovider.kubernetes.io/uninitialized', value: 'true', effect: 'NoSchedule' }
@@ -158,3 +158,34 @@ t.test('a dual-stack --node-ip gives exactly those two, in its order', async (t)
     },
   ])
 })
+
+t.test(
+  'after a write that was bound to no version, a node has the labels that were looked at and those that were written',
+  (t) => {
+    const written = {
+      resourceVersion: '8',
+      labels: { 'kubernetes.io/hostname': 'w1', 'a/written': '1', 'of/another': '2' },
+    }
+    const labels = changedNode(fresh, { kind: 'set-labels', summary: '', labels: { 'a/written': '1' } }, written)
+    t.same(labels.labels, { 'kubernetes.io/hostname': 'w1', 'a/written': '1' })
+    const { addresses } = machine
+    t.same(changedNode(fresh, { kind: 'set-addresses', summary: '', addresses }, written), {
+      ...fresh,
+      resourceVersion: '8',
+      addresses,
+    })
+    const initialised = {
+      kind: 'initialise',
+      summary: '',
+      providerId: 'hcloud://1',
+      labels: {},
+      taints: [other],
+    } as const
+    t.match(changedNode(fresh, { ...initialised, taints: [other] }, written), {
+      labels: written.labels,
+      providerId: 'hcloud://1',
+      taints: [other],
+    })
+    t.end()
+  },
+)

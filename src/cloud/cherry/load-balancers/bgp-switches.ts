@@ -3,34 +3,35 @@ import { kindOf, transient } from '../../../errors.ts'
 import type { CherryClient } from '../client.ts'
 import type { Project, ServerId } from '../model.ts'
 import type { Projects } from '../projects.ts'
+import type { Servers } from '../servers.ts'
 import type { BgpSwitch } from './speakers.ts'
 
 /** Switches that all Services of a cluster ask for at one time, and that are made once. */
 export interface BgpSwitches {
   /** BGP of the project. Returns it with its ASN. */
-  project(known: Project, call: Call): Promise<Project>
+  project(project: Project, call: Call): Promise<Project>
   server(one: BgpSwitch, call: Call): Promise<void>
 }
 
 /** So long what was switched on here is taken to be on, whatever an older plan says. */
 const BELIEVED_MS = 10_000
 
-export function createBgpSwitches(client: CherryClient, projects: Projects): BgpSwitches {
+export function createBgpSwitches(client: CherryClient, known: Servers, projects: Projects): BgpSwitches {
   const servers = new Map<ServerId, Promise<void>>()
   let switching: Promise<Project> | undefined
 
-  async function switchProject(known: Project, call: Call): Promise<Project> {
+  async function switchProject({ name }: Project, call: Call): Promise<Project> {
     // Another Service, or another worker, may have done it since this was planned.
     const present = await projects.get(call)
     if (present.bgpEnabled) return present
-    const answered = await client.project.enableBgp(known.name, call)
+    const answered = await client.project.enableBgp(name, call)
     if (!answered?.localAsn) return await projects.get(call, { fresh: true })
     await projects.learn(answered, call)
     return answered
   }
 
   async function switchServer({ server, node, tags }: BgpSwitch, call: Call): Promise<void> {
-    if (await client.servers.enableBgp(server, tags, call)) return
+    if (await client.servers.enableBgp(server, tags, call)) return known.switchedOn(server)
     throw transient(`Server ${server} of node ${node} is gone from Cherry Servers.`, { status: 404 })
   }
 
@@ -44,8 +45,8 @@ export function createBgpSwitches(client: CherryClient, projects: Projects): Bgp
     }
   }
 
-  function beginProject(known: Project, call: Call): Promise<Project> {
-    switching ??= switchProject(known, call).finally(() => {
+  function beginProject(project: Project, call: Call): Promise<Project> {
+    switching ??= switchProject(project, call).finally(() => {
       switching = undefined
     })
     return switching
@@ -62,7 +63,7 @@ export function createBgpSwitches(client: CherryClient, projects: Projects): Bgp
   }
 
   return {
-    project: (known, call) => shared(() => beginProject(known, call), call),
+    project: (project, call) => shared(() => beginProject(project, call), call),
     server: (one, call) => shared(() => beginServer(one, call), call),
   }
 }

@@ -21,6 +21,7 @@ import { parseProviderId } from '../provider-id.ts'
 import type { Servers } from '../servers.ts'
 import { announce, withdraw } from './announcement.ts'
 import { createBgpSwitches } from './bgp-switches.ts'
+import { createJudge } from './judge.ts'
 import {
   ADDRESS_NOTE,
   type AddressAnnotations,
@@ -29,7 +30,6 @@ import {
   isDeclined,
   readNote,
   regionOf,
-  wishOf,
 } from './own-address.ts'
 import { decideReservation, reservationsToRelease } from './reservation.ts'
 import {
@@ -90,7 +90,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   const balancer = parsed(parseCherryLoadBalancer(settings.loadBalancer), 'CHERRY_LOAD_BALANCER')
   const selector = parsed(parseSelector(settings.bgpNodeSelector ?? ''), 'CHERRY_BGP_NODE_SELECTOR')
   const keys = addressAnnotations(balancer)
-  const switches = createBgpSwitches(client, projects)
+  const switches = createBgpSwitches(client, servers, projects)
+  const judge = createJudge(addresses, keys)
 
   const takesPart = (node: NodeProjection) =>
     node.providerId !== undefined &&
@@ -119,15 +120,12 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       )
       return found.flat()
     }
-    const known = servers.peek()
-    if (known) {
-      const candidates = await ofServers(known)
-      if (candidates.every(({ server }) => server.bgpEnabled === true)) return { candidates, unreadable }
-      unreadable.clear()
-    }
+    const askedMs = performance.now()
+    const known = await ofServers(await servers.list(call))
+    if (known.every(({ server }) => server.bgpEnabled === true)) return { candidates: known, unreadable }
+    unreadable.clear()
     // An update of a server says its tags anew: they must not be older than need be.
-    const candidates = await ofServers(await servers.list(call, { fresh: true }))
-    return { candidates, unreadable }
+    return { candidates: await ofServers(await servers.since(askedMs, call)), unreadable }
   }
 
   function announcementOf(
@@ -162,7 +160,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     if (context.addresses) {
       const claim = changes.find((change) => change.kind === 'claim-address')
       if (!claim) return [...context.addresses]
-      if (await client.addresses.tag(claim.address.id, claim.tags, call)) return [...context.addresses]
+      if (await addresses.tag(claim.address.id, claim.tags, call)) return [...context.addresses]
       call.log.info({ address: claim.address.address }, 'a listed address is gone, another is reserved')
     }
     const { service, tags } = context
@@ -192,9 +190,9 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
   async function switchServers(changes: readonly CherryChange[], call: Call): Promise<Map<string, Error>> {
     const failed = new Map<string, Error>()
-    const wanted = changes.filter((change) => change.kind === 'enable-server-bgp')
     await Promise.all(
-      wanted.map(async (one) => {
+      changes.map(async (one) => {
+        if (one.kind !== 'enable-server-bgp') return
         try {
           await switches.server(one, call)
         } catch (error) {
@@ -203,22 +201,28 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         }
       }),
     )
-    if (wanted.length > 0) await servers.forget()
     return failed
   }
 
   /** Where a second address was made after all, the agreed one stays; the others go when nobody uses them any more. */
-  async function extras(context: PlanContext, address: string, madeMs: number, call: Call): Promise<Address[]> {
-    const owner = { ...context.service, clusterUid: context.tags.cluster ?? '' }
-    const reservations = reservationsOf(owner, await addresses.since(madeMs, call))
-    const { superseded } = decideReservation({
-      uid: context.service.uid,
-      reservations,
-      known: [address],
-      published: [address],
-      wished: false,
-    })
-    return superseded.filter((one) => one.address !== address)
+  async function superseded(
+    context: PlanContext,
+    [address = '', ...others]: readonly string[],
+    madeMs: number | undefined,
+    call: Call,
+  ): Promise<CherryPlan> {
+    const all = [...context.superseded]
+    if (madeMs !== undefined) {
+      const { service, tags } = context
+      const owner = { ...service, clusterUid: tags.cluster ?? '' }
+      const reservations = reservationsOf(owner, await addresses.since(madeMs, call))
+      const known = [address]
+      all.push(
+        ...decideReservation({ uid: service.uid, reservations, known, published: known, wished: false }).superseded,
+      )
+    }
+    const releases = uniqueById(all).filter((one) => one.address !== address && !others.includes(one.address))
+    return { changes: releases.map(release), notes: releases.map(noteReleased) }
   }
 
   return {
@@ -227,21 +231,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
     async plan(service, nodes, call): Promise<CherryPlan> {
       const owner = { ...service, clusterUid: await clusterUid(call) }
-      const reservations = reservationsOf(owner, await addresses.now(call))
-      const wish = wishOf(
-        service,
-        keys,
-        reservations.map(({ address }) => address),
-      )
+      const { wish, keep, claim, superseded, leftAlone } = await judge(service, owner, call)
       const region = regionOf(service, settings)
-      const published = service.ingress.flatMap(({ ip }) => (ip ? [ip] : []))
-      const { keep, claim, superseded, leftAlone } = decideReservation({
-        uid: service.uid,
-        reservations,
-        known: knownAddresses(service, keys, published),
-        published,
-        wished: wish !== undefined,
-      })
       if (!wish && !keep && region === undefined) noRegion(service)
       const [{ candidates, unreadable }, project] = await Promise.all([candidatesOf(nodes, call), projects.get(call)])
       const tags = tagsOf(owner)
@@ -285,18 +276,15 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const failed = await switchServers(own.changes, call)
       const { announcement, notes } = announcementOf(context, address, localAsn, new Set(failed.keys()))
       const made = own.changes.some(({ kind }) => kind === 'reserve-address' || kind === 'claim-address')
-      const superseded = [
-        ...context.superseded,
-        ...(made && address[0] !== undefined ? await extras(context, address[0], madeMs, call) : []),
-      ]
-      const releases = uniqueById(superseded).filter((one) => !address.includes(one.address))
-      const faults = [...[...context.unreadable.values()], ...failed.values()]
       return {
         ingress: address.map((ip) => ({ ip, ipMode: 'VIP' })),
-        notes: [...notes, ...releases.map(noteReleased)],
-        faults,
+        notes,
+        faults: [...context.unreadable.values(), ...failed.values()],
         announcement,
-        ...(releases.length > 0 ? { superseded: { changes: releases.map(release), notes: [] } } : {}),
+        // A look for others is worth waiting for only when the Service has its address.
+        ...(made || context.superseded.length > 0
+          ? { superseded: (call: Call) => superseded(context, address, made ? madeMs : undefined, call) }
+          : {}),
       }
     },
 
@@ -319,10 +307,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     async applyDeletion(plan, call) {
       for (const change of (plan as CherryPlan).changes) {
         if (change.kind !== 'release-address') continue
-        const { id, target } = change.address
-        // An address that is assigned to a server can't be released.
-        if (target !== undefined) await client.addresses.unassign(id, call)
-        await client.addresses.release(id, call)
+        await addresses.release(change.address, call)
       }
       return { notes: [] }
     },
@@ -365,14 +350,6 @@ function noRegion({ namespace, name }: ServiceProjection): never {
     `Service ${namespace}/${name} has no floating IP yet, and no region says where to reserve one: set CHERRY_REGION_NAME, or the Service's annotation for the region.`,
     { code: 'no_region' },
   )
-}
-
-/** By what the Service is known already; the first is the one in use. */
-function knownAddresses(service: ServiceProjection, keys: AddressAnnotations, published: readonly string[]): string[] {
-  const { annotations, loadBalancerIp } = service
-  const note = readNote(annotations)
-  const said = [note?.address, ...keys.read.map((key) => annotations[key]), loadBalancerIp]
-  return [...published, ...said.filter((one) => one !== undefined)]
 }
 
 const release = (address: Address): CherryChange => ({
