@@ -207,6 +207,28 @@ t.test('what can not be reached is a finding, and the table says what to do', as
   t.match(await doctor({ KUBECONFIG: '' }), { code: 1, output: /PROBLEM +kubernetes/ })
 })
 
+t.test("what Services that are no more have left behind, and not what may be another cluster's", async (t) => {
+  const { findings, hcloud, addNode } = await world(t)
+  const labels = { 'hcloud-ccm/service-uid': 'of-nobody' }
+  hcloud.control.seed({
+    servers: [{ id: 1, name: 'w1' }],
+    load_balancers: [
+      { id: 7, name: 'ours', labels, targets: [{ type: 'server', server: { id: 1 } }] },
+      { id: 8, name: 'anothers', labels },
+    ],
+  })
+  addNode('w1', { providerID: 'hcloud://1' })
+  t.match((await findings()).of('left behind'), [
+    {
+      level: 'warning',
+      what: /^The load balancer "ours" \(7\) was made for a Service/,
+      toDo: /hcloud load-balancer delete 7/,
+    },
+  ])
+  hcloud.control.mutate({ load_balancers: [{ id: 7, delete: true }] })
+  t.match((await findings()).of('left behind'), [{ level: 'ok' }])
+})
+
 t.test('without a cloud it says what each of them needs, and a forwarder needs none', async (t) => {
   const { findings } = await world(t)
   const bare = await findings({ HCLOUD_TOKEN: undefined })
