@@ -7,6 +7,7 @@ import type { Logger } from '../../telemetry/log.ts'
 import { type Cluster, COMPONENT, nodeObject } from '../cluster.ts'
 import { type ControlPlaneReading, createControlPlane } from './control-plane.ts'
 import type { ControlPlaneNode } from './decide.ts'
+import { createDoubt } from './doubt.ts'
 import { syncExternalService } from './external-service.ts'
 import type { Health } from './health.ts'
 import { type Judgement, judge, PROBING, thoseThatAnswer } from './judge.ts'
@@ -51,6 +52,11 @@ const TIMINGS: ControlPlaneIpTimings = {
   restMs: 600_000,
 }
 
+/** A look takes half a minute where all machines hang. */
+const PERIODS_UNBROKEN = 4
+/** At first nodes are new, and which machines they are is not known yet: one that goes soon must be known to have been a node. */
+const EARLY = { looks: 3, readsBetween: 4 } as const
+
 /**
  * Keeps the control plane's floating address on a machine whose API server answers, by a loop of its own: it must work while Kubernetes
  * does not, and the queue of the cluster may wait for just that. One process at a time does it, by a lease in Redis.
@@ -64,8 +70,8 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   const read = createControlPlane(cluster.kubernetes, redis, key('known'))
   const stopped = new AbortController()
   const { signal } = stopped
-  let failingSinceMs: number | undefined
-  let doubtfulMoveMs = Number.NEGATIVE_INFINITY
+  const { doubtMs, restMs, periodMs } = timings
+  const doubt = createDoubt({ doubtMs, restMs, gapMs: PERIODS_UNBROKEN * periodMs })
   let said = ''
 
   const call: Call = {
@@ -90,7 +96,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     const { probeTimeoutMs: timeoutMs, probeGapMs: gapMs } = timings
     const asking = { health, ip, port, address, timeoutMs, gapMs, signal }
     const judgement = await judge({ nodes, holder, known: new Set(known) }, asking)
-    if (judgement.kind === 'sound') failingSinceMs = undefined
+    if (judgement.kind === 'sound') doubt.settled()
     if (judgement.kind === 'sound' || (judgement.kind === 'failing' && waits(judgement))) return
     const { why, candidates } = judgement
     const answering = await thoseThatAnswer(candidates, asking)
@@ -101,17 +107,10 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     await move(id, ip, answering, why)
   }
 
-  /** An address that fails on a machine that answers stays there for a while. */
   function waits({ why, machine }: Extract<Judgement, { kind: 'failing' }>): boolean {
-    const now = performance.now()
-    failingSinceMs ??= now
-    if (!machine) return false
-    if (now - failingSinceMs < timings.doubtMs || now - doubtfulMoveMs < timings.restMs) {
-      tell('warn', `${why}, but machine ${machine.name} does; perhaps the way from here is broken`)
-      return true
-    }
-    doubtfulMoveMs = now
-    return false
+    const stays = doubt.waits(performance.now(), machine !== undefined)
+    if (stays) tell('warn', `${why}, but machine ${machine?.name} does; perhaps the way from here is broken`)
+    return stays
   }
 
   /** To the first that the cloud takes: a machine may be in another region, or just gone. */
@@ -126,7 +125,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
         refusal ??= error
         continue
       }
-      failingSinceMs = undefined
+      doubt.settled()
       log.warn({ node: name, address: ip, why }, "moved the control plane's address")
       cluster.recorder.record({
         object: nodeObject({ name, uid }),
@@ -173,9 +172,17 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   }
 
   async function run(): Promise<void> {
-    while (!signal.aborted) {
-      if (await lease.hold()) await look().catch(report)
-      await delay(timings.periodMs, undefined, { signal }).catch(() => {})
+    for (let looks = 0; !signal.aborted; ) {
+      const held = await lease.hold()
+      if (held) {
+        looks++
+        await look().catch(report)
+      }
+      const parts = held && looks <= EARLY.looks ? EARLY.readsBetween + 1 : 1
+      for (let part = 1; part <= parts; part++) {
+        await delay(periodMs / parts, undefined, { signal }).catch(() => {})
+        if (part < parts && !signal.aborted) await read(call).catch(() => {})
+      }
     }
   }
 

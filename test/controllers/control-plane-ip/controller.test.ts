@@ -23,7 +23,11 @@ const timings = { periodMs: 60, leaseMs: 600, probeTimeoutMs: 500, probeGapMs: 1
 type ApiServer = 'ok' | 'refuse' | 'hang' | number
 
 /** Three machines, two of which are sound, and the address at the first of these. */
-async function world(t: Test, apiservers: ApiServer[] = ['ok', 'ok'], more: { checkMachine?: boolean } = {}) {
+async function world(
+  t: Test,
+  apiservers: ApiServer[] = ['ok', 'ok'],
+  more: { checkMachine?: boolean; uninitialised?: string } = {},
+) {
   const [redisServer, kubernetes, cherry] = await Promise.all([
     startRedis(),
     startKubernetesSimulator(),
@@ -48,7 +52,7 @@ async function world(t: Test, apiservers: ApiServer[] = ['ok', 'ok'], more: { ch
   for (const { id, hostname, ip_addresses } of servers)
     kubernetes.create('nodes', {
       metadata: { name: hostname, labels: { 'node-role.kubernetes.io/control-plane': '' } },
-      spec: { providerID: `cherryservers://${id}` },
+      spec: hostname === more.uninitialised ? {} : { providerID: `cherryservers://${id}` },
       status: { addresses: [{ type: 'ExternalIP', address: ip_addresses[0]?.address ?? '' }] },
     })
   kubernetes.create('services', {
@@ -91,7 +95,7 @@ async function world(t: Test, apiservers: ApiServer[] = ['ok', 'ok'], more: { ch
     kubernetes,
     cherry,
     holder,
-    start() {
+    start(other: Partial<typeof timings> = {}) {
       const one = startControlPlaneIp({
         cluster: {
           id: 'default',
@@ -103,7 +107,7 @@ async function world(t: Test, apiservers: ApiServer[] = ['ok', 'ok'], more: { ch
         prefix: 'w',
         log,
         health: createHealth(() => ({ host: '127.0.0.1', ca: cherry.ca })),
-        timings,
+        timings: { ...timings, ...other },
       })
       running.push(one)
       return one
@@ -142,6 +146,24 @@ t.test('the address moves when its machine fails, is cordoned or loses its Node,
     w.cherry.control.probes().every(({ authorized }) => authorized !== true),
     'no check brings credentials along',
   )
+})
+
+t.test('it leaves a machine whose Node was initialised and deleted between two looks', async (t) => {
+  const w = await world(t, ['ok', 'ok'], { uninitialised: 'cp-1' })
+  w.start({ periodMs: 3000 })
+  await until(() => w.kubernetes.get('services', EXTERNAL.name, EXTERNAL.namespace) !== undefined)
+  w.kubernetes.change('nodes', 'cp-1', (node) => {
+    node.spec = { providerID: 'cherryservers://383541' }
+  })
+  const reads = () =>
+    w.kubernetes.requests.filter(({ verb, resource }) => verb === 'list' && resource === 'nodes').length
+  const before = reads()
+  // Two roles, read twice: the second began after the change.
+  await until(() => reads() >= before + 4)
+  t.equal(w.cherry.control.counters().calls['GET /projects/{id}/ips'], 1, 'before the second look')
+  w.kubernetes.delete('nodes', 'cp-1')
+  await until(() => w.holder() === 383542)
+  t.equal(w.assignments(), 1)
 })
 
 t.test('it moves while Kubernetes does not answer', async (t) => {
