@@ -1,8 +1,9 @@
 /**
- * `npm run bench`: what Windlass needs for the two things a cluster does most, on the real kube-apiserver, with everything on this machine.
- * Prints figures and asserts nothing. The clock starts when all roles are ready.
+ * `npm run bench`: what Windlass needs for what a cluster does most, on the real kube-apiserver, with everything on this machine.
+ * Prints figures and asserts none of them; it fails if something came out wrong. The clock starts when all roles are ready.
  */
 import { parseArgs } from 'node:util'
+import { benchCherry } from './cherry.ts'
 import { benchNodes } from './nodes.ts'
 import { type Figures, printFigures } from './report.ts'
 import { benchServices } from './services.ts'
@@ -18,8 +19,20 @@ const { values } = parseArgs({
 
 const kubernetes = values.simulator ? 'simulator' : 'apiserver'
 
+/** One after the other: they share the machine. */
+const benches: { name: string; run: () => Promise<Figures> }[] = [
+  { name: 'nodes', run: () => benchNodes({ kubernetes, count: Number(values.nodes) }) },
+  { name: 'services', run: () => benchServices({ kubernetes, count: Number(values.services) }) },
+  { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 0 }) },
+  { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 4 }) },
+]
+
+const names = [...new Set(benches.map(({ name }) => name))]
+if (values.only !== undefined && !names.includes(values.only)) {
+  console.error(`--only takes one of ${names.join(', ')}`)
+  process.exit(2)
+}
 const figures: Figures[] = []
-if (values.only !== 'services') figures.push(await benchNodes({ kubernetes, count: Number(values.nodes) }))
-if (values.only !== 'nodes') figures.push(await benchServices({ kubernetes, count: Number(values.services) }))
+for (const { name, run } of benches) if ((values.only ?? name) === name) figures.push(await run())
 printFigures(figures)
-process.exit(0)
+process.exit(figures.some(({ wrong = [] }) => wrong.length > 0) ? 1 : 0)
