@@ -11,6 +11,8 @@ export interface BgpSwitches {
   /** BGP of the project. Returns it with its ASN. */
   project(project: Project, call: Call): Promise<Project>
   server(one: BgpSwitch, call: Call): Promise<void>
+  /** It is on its way, or was made just now: `server` sends no other. */
+  hasBegun(server: ServerId): boolean
 }
 
 /** So long what was switched on here is taken to be on, whatever an older plan says. */
@@ -65,5 +67,6 @@ export function createBgpSwitches(client: CherryClient, known: Servers, projects
   return {
     project: (project, call) => shared(() => beginProject(project, call), call),
     server: (one, call) => shared(() => beginServer(one, call), call),
+    hasBegun: (server) => servers.has(server),
   }
 }
