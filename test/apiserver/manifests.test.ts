@@ -1,23 +1,177 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { Redis } from 'ioredis'
 import t from 'tap'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
+import { parseArgs } from '../../src/cli/args.ts'
+import { loadSettings } from '../../src/config/load.ts'
+import { freePort } from '../redis.ts'
+import type { Json } from './admin.ts'
 import { startApiServer } from './start.ts'
 
-const manifests = parseAllDocuments(readFileSync(join(import.meta.dirname, '../../k8s/single/deployment.yaml'), 'utf8'))
+const K8S = join(import.meta.dirname, '../../k8s')
+const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
-t.test('the API server takes the single install as it is, with no field that it does not know', async (t) => {
+/** What the README tells to make before. */
+const SECRETS: Record<string, Record<string, string>> = {
+  windlass: { HCLOUD_TOKEN: 'k'.repeat(64), HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1' },
+  'windlass-internal': {
+    WINDLASS_WEBHOOK_KEYS: KEY,
+    WINDLASS_REDIS_PASSWORD: 'secret',
+    WINDLASS_DASHBOARD_PASSWORD: 'p',
+  },
+}
+
+/** All manifests of an install, without those of what it is based on. */
+function manifestsOf(folder: string): Json[] {
+  const { resources } = parse(readFileSync(join(K8S, folder, 'kustomization.yaml'), 'utf8')) as { resources: string[] }
+  return resources
+    .filter((name) => name.endsWith('.yaml'))
+    .flatMap((name) =>
+      parseAllDocuments(readFileSync(join(K8S, folder, name), 'utf8')).map((one) => one.toJS() as Json),
+    )
+}
+
+const deploymentsOf = (folder: string) => manifestsOf(folder).filter(({ kind }) => kind === 'Deployment')
+
+/** The environment that a kubelet gives the container: addresses of Services, then its own, in which the former may stand. */
+function environmentOf(container: Json, services: readonly Json[]): Record<string, string> {
+  const env: Record<string, string> = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' }
+  for (const [i, { metadata, spec }] of services.entries()) {
+    const name = String(metadata.name).toUpperCase().replaceAll('-', '_')
+    const [{ port }] = spec.ports
+    env[`${name}_SERVICE_HOST`] = `10.96.1.${i + 1}`
+    env[`${name}_SERVICE_PORT`] = String(port)
+    env[`${name}_PORT`] = `tcp://10.96.1.${i + 1}:${port}`
+  }
+  for (const { secretRef } of container.envFrom ?? []) Object.assign(env, SECRETS[secretRef.name])
+  for (const { name, value, valueFrom } of container.env ?? []) {
+    const { name: secret, key, optional } = valueFrom?.secretKeyRef ?? {}
+    const given = valueFrom
+      ? SECRETS[secret]?.[key]
+      : value.replace(/\$\((\w+)\)/g, (_: string, of: string) => env[of] ?? _)
+    if (given === undefined && !optional) throw new Error(`Secret ${secret} has no key ${key}`)
+    if (given !== undefined) env[name] = given
+  }
+  return env
+}
+
+t.test('the API server takes every install as it is, with no field that it does not know', async (t) => {
   const server = await startApiServer()
   t.teardown(() => server.stop())
-  for (const document of manifests) {
-    const manifest = document.toJS()
-    const { kind, metadata } = manifest
-    const path = `/apis/apps/v1/namespaces/${metadata.namespace}/deployments?fieldValidation=Strict`
-    const made = await server.admin.send('POST', path, manifest)
-    t.equal(made.kind, kind)
-    const { containers, serviceAccountName } = made.spec.template.spec
-    t.equal(containers.length, 2)
-    const account = `/api/v1/namespaces/${metadata.namespace}/serviceaccounts/${serviceAccountName}`
-    t.equal((await server.admin.send('GET', account)).metadata.name, serviceAccountName, 'its account is in the base')
+  const plural: Record<string, string> = {
+    Deployment: 'apis/apps/v1/namespaces/windlass/deployments',
+    Service: 'api/v1/namespaces/windlass/services',
+    PodDisruptionBudget: 'apis/policy/v1/namespaces/windlass/poddisruptionbudgets',
   }
+  for (const folder of ['single', 'split'])
+    for (const manifest of manifestsOf(folder)) {
+      const { kind, metadata } = manifest
+      const made = await server.admin.send('POST', `/${plural[kind]}?fieldValidation=Strict`, manifest)
+      t.equal(made.metadata.name, metadata.name, `${folder}: ${kind} ${metadata.name}`)
+      const account = made.spec.template?.spec.serviceAccountName
+      if (account === undefined) continue
+      const path = `/api/v1/namespaces/windlass/serviceaccounts/${account}`
+      t.equal((await server.admin.send('GET', path)).metadata.name, account, 'its account is in the base')
+    }
 })
+
+for (const folder of ['single', 'split'])
+  t.test(`${folder}: each container has good settings, and is asked where it listens`, async (t) => {
+    const services = manifestsOf(folder).filter(({ kind }) => kind === 'Service')
+    const commands = new Set<string>()
+    for (const { spec } of deploymentsOf(folder))
+      for (const container of spec.template.spec.containers.filter(({ image }: Json) => image === 'windlass')) {
+        const invocation = parseArgs(container.args)
+        if (invocation.kind !== 'run') throw new Error(`${container.args} is no command`)
+        const { command, flags } = invocation
+        commands.add(command)
+        const loaded = await loadSettings({ command, flags, env: environmentOf(container, services) })
+        if ('faults' in loaded) throw new Error(JSON.stringify(loaded.faults))
+        t.same(loaded.notices, [], `${command}: nothing to notice`)
+        const { settings } = loaded
+        const listen =
+          command === 'worker'
+            ? settings.worker.listen
+            : command === 'forwarder'
+              ? settings.forwarder.listen
+              : settings.server.listen
+        const { port: asked, host } = container.readinessProbe.httpGet
+        t.equal(asked, listen?.port)
+        t.equal(container.livenessProbe.httpGet.port, listen?.port)
+        t.equal(host, listen?.host === '127.0.0.1' ? '127.0.0.1' : undefined, 'a probe comes from the host')
+        for (const { containerPort } of container.ports ?? []) t.equal(containerPort, listen?.port)
+        if (command !== 'server')
+          t.ok(settings.worker.graceMs / 1000 < spec.template.spec.terminationGracePeriodSeconds)
+      }
+    t.same([...commands].sort(), folder === 'single' ? ['all'] : ['forwarder', 'server', 'worker'])
+  })
+
+t.test('Pods can start before anything of the cluster works, and leave a node that is lost', async (t) => {
+  const ports = new Map<number, string>()
+  for (const folder of ['single', 'split'])
+    for (const { metadata, spec } of deploymentsOf(folder)) {
+      const pod = spec.template.spec
+      t.match(
+        pod,
+        { hostNetwork: true, dnsPolicy: 'Default', priorityClassName: 'system-cluster-critical' },
+        metadata.name,
+      )
+      const tolerates = (key: string, effect: string) =>
+        pod.tolerations.filter((one: Json) => one.key === key && (one.effect ?? effect) === effect)
+      for (const key of ['node.cloudprovider.kubernetes.io/uninitialized', 'node.kubernetes.io/not-ready'])
+        t.same(
+          tolerates(key, 'NoSchedule').map((one: Json) => one.tolerationSeconds),
+          [undefined],
+          key,
+        )
+      t.same(
+        tolerates('node.kubernetes.io/unreachable', 'NoExecute').map((one: Json) => one.tolerationSeconds),
+        [30],
+      )
+      if (folder !== 'split') continue
+      for (const { containerPort } of pod.containers.flatMap(({ ports = [] }: Json) => ports)) {
+        t.notOk(ports.has(containerPort), `port ${containerPort} of the host is of one only`)
+        ports.set(containerPort, metadata.name)
+      }
+    }
+  for (const { metadata, spec } of manifestsOf('split').filter(({ kind }) => kind === 'Service'))
+    t.equal(ports.get(spec.ports[0].targetPort), metadata.name, `Service ${metadata.name} leads to its own`)
+})
+
+t.test(
+  'Redis of the split install wants its password, which no list of processes shows, and evicts nothing',
+  async (t) => {
+    const [container] =
+      deploymentsOf('split').find(({ metadata }) => metadata.name === 'windlass-redis')?.spec.template.spec
+        .containers ?? []
+    const port = await freePort()
+    const script = String(container.args[0]).replace('port 16379', `port ${port}\nbind 127.0.0.1`)
+    t.not(script, container.args[0])
+    const child = spawn(container.command[0], [...container.command.slice(1), script], {
+      env: { PATH: process.env.PATH, WINDLASS_REDIS_PASSWORD: 'very secret' },
+      cwd: dirname(t.testdir()),
+      stdio: 'ignore',
+    })
+    t.teardown(async () => {
+      child.kill()
+      await once(child, 'exit')
+    })
+    const redis = new Redis({ port, password: 'very secret', retryStrategy: () => 50, maxRetriesPerRequest: null })
+    const stranger = new Redis({ port, retryStrategy: () => 50, maxRetriesPerRequest: null })
+    t.teardown(() => {
+      redis.disconnect()
+      stranger.disconnect()
+    })
+    redis.on('error', () => {})
+    stranger.on('error', () => {})
+    t.same(await redis.config('GET', 'maxmemory-policy'), ['maxmemory-policy', 'noeviction'])
+    t.same(await redis.config('GET', 'save'), ['save', ''])
+    await t.rejects(stranger.ping(), { message: /NOAUTH/ })
+    await delay(10)
+    t.notMatch(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'), /very secret/)
+  },
+)

@@ -22,13 +22,6 @@ const EXTERNAL = 'cloud-provider-cherry-kubernetes-external'
 export const RIGHTS: readonly Right[] = [
   { role: 'forwarder', group: '', resource: 'nodes', verbs: ['get', 'list', 'watch'] },
   { role: 'forwarder', group: '', resource: 'services', verbs: ['get', 'list', 'watch'] },
-  {
-    role: 'forwarder',
-    group: 'discovery.k8s.io',
-    resource: 'endpointslices',
-    namespace: 'default',
-    verbs: ['get', 'list', 'watch'],
-  },
   { role: 'worker', group: '', resource: 'nodes', verbs: ['get', 'list', 'patch', 'update', 'delete'] },
   { role: 'worker', group: '', resource: 'nodes', subresource: 'status', verbs: ['patch'] },
   { role: 'worker', group: '', resource: 'services', verbs: ['get', 'list'] },
