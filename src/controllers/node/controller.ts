@@ -32,10 +32,10 @@ export async function reconcileNode(cluster: Cluster, node: NodeProjection, call
   return undefined
 }
 
-async function reconcileOnce(cluster: Cluster, node: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
-  if (node.deleting) return undefined
-  const lookup = await lookUp(cluster, node, call)
-  if (lookup.kind === 'foreign') return undefined
+async function reconcileOnce(cluster: Cluster, given: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
+  if (given.deleting) return undefined
+  const { node, lookup } = await lookUp(cluster, given, call)
+  if (node.deleting || lookup.kind === 'foreign') return undefined
   recordNotes(cluster, nodeObject(node), lookup.notes)
   if (lookup.kind !== 'found') {
     if (isUninitialised(node)) throw reportMissing(cluster, node, lookup)
@@ -53,16 +53,24 @@ async function reconcileOnce(cluster: Cluster, node: NodeProjection, token: stri
  * A machine found by name that was seen before this Node joined had another Node, and may have been replaced by a namesake since the
  * list was read. Provider ids can't be changed, so the cloud is asked once more.
  */
-async function lookUp(cluster: Cluster, node: NodeProjection, call: Call): Promise<MachineLookup> {
+async function lookUp(
+  cluster: Cluster,
+  node: NodeProjection,
+  call: Call,
+): Promise<{ node: NodeProjection; lookup: MachineLookup }> {
   const lookup = await findMachine(cluster.clouds, node, call)
-  if (lookup.kind !== 'found') return lookup
+  if (lookup.kind !== 'found') return { node, lookup }
   const seenMs = await see(cluster, lookup)
   // The time of creation is in whole seconds.
   const seenBefore = seenMs > 0 && seenMs < Date.parse(node.creationTimestamp) + 1000
-  if (node.providerId !== undefined || !seenBefore) return lookup
+  if (node.providerId !== undefined || !seenBefore) return { node, lookup }
+  // It may also have been seen for this Node, by a run of which no event has told yet: then the id is there, and the cloud need not be asked.
+  const present = await readFreshNode(cluster, node.name, call)
+  if (present?.providerId !== undefined)
+    return { node: present, lookup: await findMachine(cluster.clouds, present, call) }
   const now = await findMachine(cluster.clouds, node, call, { fresh: true })
   if (now.kind === 'found') await see(cluster, now)
-  return now
+  return { node, lookup: now }
 }
 
 /** Notes the sighting. Returns when the machine was seen last before, in Unix milliseconds; 0 for never. */
