@@ -31,9 +31,9 @@ export async function resyncUnderNewSettings(
   }
 }
 
-/** Of what decides on objects. Secrets have no value in JSON. */
-function fingerprintOf({ framework, clouds }: ClusterSettings): string {
-  const text = JSON.stringify([VERSION, framework, clouds], (_, value: unknown) =>
+/** Of what decides on objects, and not of how the cluster is reached. Secrets have no value in JSON. */
+function fingerprintOf({ kubernetes: _, webhookKeys: __, ...deciding }: ClusterSettings): string {
+  const text = JSON.stringify([VERSION, deciding], (_key, value: unknown) =>
     value instanceof Set ? [...value].sort() : value,
   )
   return createHash('sha256').update(text).digest('hex').slice(0, 16)
