@@ -154,6 +154,8 @@ export interface Applied {
   faults: Error[]
   /** The half in the cluster, to be brought about before the status is written. */
   announcement?: Announcement
+  /** Something may turn up late, and no event will say so: look again after this time. */
+  againMs?: number
   /** For `applyDeletion`, once cluster and status have turned away from it: what this Service has and has no more use for. */
   superseded?(call: Call): Promise<LoadBalancerPlan>
 }

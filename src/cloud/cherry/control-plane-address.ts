@@ -2,7 +2,6 @@ import type { CherrySettings } from '../../config/types.ts'
 import { transient } from '../../errors.ts'
 import type { ControlPlaneAddress } from '../provider.ts'
 import type { Addresses } from './addresses.ts'
-import type { CherryClient } from './client.ts'
 import type { Address, AddressId } from './model.ts'
 import { parseProviderId, providerIdOf } from './provider-id.ts'
 
@@ -10,7 +9,6 @@ import { parseProviderId, providerIdOf } from './provider-id.ts'
 export const EXTERNAL_SERVICE = { namespace: 'kube-system', name: 'cloud-provider-cherry-kubernetes-external' } as const
 
 export interface ControlPlaneAddressOptions {
-  client: CherryClient
   addresses: Addresses
   settings: Pick<CherrySettings, 'apiServerPort' | 'fipHealthCheckUseHostIp' | 'projectId'>
   /** `key=value`; a key alone stands for an empty value. */
@@ -18,7 +16,7 @@ export interface ControlPlaneAddressOptions {
 }
 
 export function createControlPlaneAddress(options: ControlPlaneAddressOptions): ControlPlaneAddress {
-  const { client, addresses, settings, tag } = options
+  const { addresses, settings, tag } = options
   return {
     port: settings.apiServerPort,
     checkMachine: settings.fipHealthCheckUseHostIp,
@@ -34,7 +32,7 @@ export function createControlPlaneAddress(options: ControlPlaneAddressOptions): 
     },
     async assign(id, providerId, call) {
       const parsed = parseProviderId(providerId)
-      const done = parsed.kind === 'server' && (await client.addresses.assign(id as AddressId, parsed.id, call))
+      const done = parsed.kind === 'server' && (await addresses.assign(id as AddressId, parsed.id, call))
       if (!done)
         throw transient(`Address ${id} can't be assigned to ${providerId}: one of them is gone from Cherry Servers.`)
     },

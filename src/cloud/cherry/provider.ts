@@ -4,6 +4,7 @@ import type { CherrySettings } from '../../config/types.ts'
 import { permanent, WindlassError } from '../../errors.ts'
 import { HttpClient } from '../../http/client.ts'
 import type { CloudProvider } from '../provider.ts'
+import { createAddressWrites } from './address-writes.ts'
 import { createAddresses } from './addresses.ts'
 import { createCherryClient, type Http, type RequestReport } from './client.ts'
 import { createControlPlaneAddress, EXTERNAL_SERVICE } from './control-plane-address.ts'
@@ -49,7 +50,7 @@ export function createCherryProvider(options: CherryProviderOptions): CloudProvi
     ...(onRequest ? { onRequest } : {}),
   })
   const servers = createServers({ client, ...shared })
-  const addresses = createAddresses(client)
+  const addresses = createAddresses(client, createAddressWrites({ ...shared, account: client.account }))
   const projects = createProjects({ client, ...shared, projectId: settings.projectId })
   const { loadBalancer, fipTag, projectId } = settings
   return {
@@ -81,7 +82,7 @@ export function createCherryProvider(options: CherryProviderOptions): CloudProvi
       : {}),
     ...(fipTag === undefined || fipTag === ''
       ? {}
-      : { controlPlaneAddress: createControlPlaneAddress({ client, addresses, settings, tag: fipTag }) }),
+      : { controlPlaneAddress: createControlPlaneAddress({ addresses, settings, tag: fipTag }) }),
     keepsOff: ({ namespace, name }) => namespace === EXTERNAL_SERVICE.namespace && name === EXTERNAL_SERVICE.name,
     async close() {
       if (!options.http) http.close()

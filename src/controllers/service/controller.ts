@@ -129,7 +129,7 @@ async function ensure(
     const news = plan.changes.length > 0 || announced.changed > 0 || after.resourceVersion !== seen.resourceVersion
     if (record && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
     else if (news || !record) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
-    return {}
+    return applied.againMs === undefined ? {} : { requeueAfterMs: applied.againMs }
   } catch (error) {
     if (isReportable(error))
       event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${messageOf(error)}`)

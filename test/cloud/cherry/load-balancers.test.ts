@@ -1,5 +1,5 @@
 import t from 'tap'
-import { after, bench, CLUSTER_UID, KUBE_VIP, node, service, tags, twoServers, UID, workers } from './bench.ts'
+import { after, bench, CLUSTER_UID, KUBE_VIP, node, ofKind, service, tags, twoServers, UID, workers } from './bench.ts'
 
 t.test('a Service gets one floating IP with the tags that the replaced controller looks for', async (t) => {
   const b = await bench(t)
@@ -68,13 +68,35 @@ t.test('a lost answer makes no second address', async (t) => {
   t.same(applied.ingress[0]?.ip, b.floating()[0]?.address)
 })
 
-t.test('where lists lag and two were made, all agree on one and the other goes when nobody uses it', async (t) => {
-  const b = await bench(t)
-  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'stale', ms: 600, times: 1 })
+t.test('an address is made once, however late lists show it', async (t) => {
+  const b = await bench(t, { options: { lag_ms: 60_000 } })
   const first = await b.ensure(service())
-  // A worker that died before it wrote the status; the next does not see the address yet.
+  t.same((await b.ensure(service())).ingress, first.ingress, 'after a run that wrote no status')
+  const done = after(service(), first)
+  t.same((await b.ensure(done)).ingress, first.ingress)
+  t.equal(b.floating().length, 1)
+  await b.remove(done)
+  t.same(b.floating(), [], 'and is given back, though no list ever showed it')
+  t.match(await b.summaries(service()), [/^reserve/])
+})
+
+t.test('an address that somebody deletes is missed as soon as a list has shown it once', async (t) => {
+  const b = await bench(t)
+  const done = after(service(), await b.ensure(service()))
+  await b.loadBalancers.plan({ ...done, ingress: [] }, workers(1), b.call)
+  await b.simulator.control.mutate({ ips: [{ address: done.ingress[0]?.ip, $delete: true }] })
+  const next = await b.ensure({ ...done, ingress: [] })
+  t.equal(b.floating().length, 1)
+  t.same(next.ingress[0]?.ip, b.floating()[0]?.address)
+})
+
+t.test('where an answer is lost and lists lag, a second address goes as soon as both are seen', async (t) => {
+  const b = await bench(t, { options: { lag_ms: 400 } })
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'drop-after-commit', times: 1 })
+  await t.rejects(b.ensure(service()), ofKind('transient'))
   const second = await b.ensure(service())
   t.equal(b.floating().length, 2)
+  t.ok(second.againMs, 'no event will tell of the other, so the run comes again')
   const published = after(service(), second)
   let again = await b.ensure(published)
   while (!again.superseded) again = await b.ensure(published)
@@ -84,7 +106,24 @@ t.test('where lists lag and two were made, all agree on one and the other goes w
     b.floating().map(({ address }) => address),
     [second.ingress[0]?.ip],
   )
-  t.not(first.ingress[0]?.ip, second.ingress[0]?.ip)
+})
+
+t.test('a Service stays as long as an address may turn up for it', async (t) => {
+  const b = await bench(t, { options: { lag_ms: 400 } })
+  b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'drop-after-commit', times: 1 })
+  await t.rejects(b.ensure(service()), ofKind('transient'))
+  await t.rejects(b.remove(service()), { kind: 'transient', code: 'address_in_doubt' })
+  while (b.floating().length > 0) await t.rejects(b.remove(service()), { code: 'address_in_doubt' })
+})
+
+t.test('where the API says no, there is no doubt', async (t) => {
+  const b = await bench(t)
+  for (const fault of [{ kind: 'error', code: '400' }, { kind: 'error', code: '401' }, { kind: 'rate-limit' }]) {
+    b.simulator.control.fault({ match: 'POST /projects/{id}/ips', times: 1, ...fault })
+    await t.rejects(b.ensure(service()))
+    await b.remove(service())
+  }
+  t.equal((await b.ensure(service())).againMs, undefined)
 })
 
 t.test('an address of the replaced controller is taken over with all of its tags', async (t) => {
@@ -162,6 +201,15 @@ t.test('an address that is assigned is taken off before it is released', async (
   const [address] = b.floating()
   await b.simulator.control.mutate({ ips: [{ address: address?.address, targeted_to: 383531 }] })
   await b.remove(own)
+  t.same(b.floating(), [])
+})
+
+t.test('an address that was assigned after it was listed is taken off before it is released', async (t) => {
+  const b = await bench(t)
+  const own = after(service(), await b.ensure(service()))
+  const plan = await b.loadBalancers.planDeletion(own, b.call)
+  await b.simulator.control.mutate({ ips: [{ address: own.ingress[0]?.ip, targeted_to: 383531 }] })
+  await b.loadBalancers.applyDeletion(plan, b.call)
   t.same(b.floating(), [])
 })
 

@@ -4,7 +4,7 @@ import type { Addresses } from '../addresses.ts'
 import type { Address } from '../model.ts'
 import { type AddressAnnotations, readNote, type Wish, wishOf } from './own-address.ts'
 import { decideReservation, type ReservationDecision } from './reservation.ts'
-import { type Owner, reservationsOf } from './tags.ts'
+import { type Owner, reservationsOf, tagsOf } from './tags.ts'
 
 export type Judgement = ReservationDecision & { wish: Wish | undefined }
 
@@ -33,7 +33,7 @@ export function createJudge(addresses: Addresses, keys: AddressAnnotations) {
    * when only the nodes changed, a recent list will do. Whatever has to be done is told from a list that begins now.
    */
   return async (service: ServiceProjection, owner: Owner, call: Call): Promise<Judgement> => {
-    const recent = addresses.recent()
+    const recent = (await addresses.doubtMs(tagsOf(owner))) > 0 ? undefined : addresses.recent()
     const judged = recent && judgeBy(recent, service, owner)
     const sure = judged?.keep && !judged.claim && judged.superseded.length + judged.leftAlone.length === 0
     return sure ? judged : judgeBy(await addresses.now(call), service, owner)

@@ -2,7 +2,7 @@ import type { Call } from '../../../call.ts'
 import { parseCherryLoadBalancer } from '../../../config/cherry-load-balancer.ts'
 import { matches, parseSelector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
-import { kindOf, messageOf, permanent, transient, WindlassError } from '../../../errors.ts'
+import { kindOf, messageOf, permanent, transient } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
 import type {
   Announcement,
@@ -65,6 +65,8 @@ type CherryChange = Change &
 interface CherryPlan extends LoadBalancerPlan {
   readonly changes: readonly CherryChange[]
   readonly context?: PlanContext
+  /** Of a deletion: what all addresses of the Service have. */
+  readonly tags?: Record<string, string>
 }
 
 type MadePlan = CherryPlan & { readonly context: PlanContext }
@@ -83,6 +85,9 @@ interface PlanContext {
   unreadable: ReadonlyMap<NodeProjection, Error>
   project: Project
 }
+
+/** Between two looks for an address that may turn up yet. */
+const AGAIN_MS = 10_000
 
 /** A floating IP at the cloud, and BGP of project and servers; the announcement in the cluster is planned beside it. */
 export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBalancers {
@@ -122,7 +127,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     }
     const askedMs = performance.now()
     const known = await ofServers(await servers.list(call))
-    if (known.every(({ server }) => server.bgpEnabled === true)) return { candidates: known, unreadable }
+    const settled = known.every(({ server }) => server.bgpEnabled === true || switches.hasBegun(server.id))
+    if (settled) return { candidates: known, unreadable }
     unreadable.clear()
     // An update of a server says its tags anew: they must not be older than need be.
     return { candidates: await ofServers(await servers.since(askedMs, call)), unreadable }
@@ -165,17 +171,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     }
     const { service, tags } = context
     const region = context.region ?? noRegion(service)
-    try {
-      return [(await client.addresses.reserve(region, tags, call)).address]
-    } catch (error) {
-      const unanswered = error instanceof WindlassError && error.kind === 'transient' && error.status === undefined
-      if (!unanswered) throw error
-      // The answer is lost, the address may be there.
-      const uid = Object.entries(tags)
-      const made = (await addresses.now(call)).find((one) => uid.every(([key, value]) => one.tags[key] === value))
-      if (!made || made.id === changes.find((change) => change.kind === 'claim-address')?.address.id) throw error
-      return [made.address]
-    }
+    const claimed = changes.find((change) => change.kind === 'claim-address')?.address.id
+    return [(await addresses.reserve(region, tags, call, claimed)).address]
   }
 
   /** BGP of the project, and the ASN that its servers have. */
@@ -276,11 +273,13 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const failed = await switchServers(own.changes, call)
       const { announcement, notes } = announcementOf(context, address, localAsn, new Set(failed.keys()))
       const made = own.changes.some(({ kind }) => kind === 'reserve-address' || kind === 'claim-address')
+      const doubtMs = await addresses.doubtMs(context.tags)
       return {
         ingress: address.map((ip) => ({ ip, ipMode: 'VIP' })),
         notes,
         faults: [...context.unreadable.values(), ...failed.values()],
         announcement,
+        ...(doubtMs > 0 ? { againMs: Math.min(doubtMs, AGAIN_MS) } : {}),
         // A look for others is worth waiting for only when the Service has its address.
         ...(made || context.superseded.length > 0
           ? { superseded: (call: Call) => superseded(context, address, made ? madeMs : undefined, call) }
@@ -300,15 +299,22 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       return {
         changes: reservations.map(release),
         notes: [],
+        tags: tagsOf(owner),
         announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
       }
     },
 
     async applyDeletion(plan, call) {
-      for (const change of (plan as CherryPlan).changes) {
+      const { changes, tags } = plan as CherryPlan
+      for (const change of changes) {
         if (change.kind !== 'release-address') continue
         await addresses.release(change.address, call)
       }
+      if (tags && (await addresses.doubtMs(tags)) > 0)
+        throw transient(
+          'The answer to the reservation of a floating IP for this Service was lost; until it is sure that no list will show one any more, the Service stays.',
+          { code: 'address_in_doubt' },
+        )
       return { notes: [] }
     },
 
