@@ -3,27 +3,11 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Call } from '../../call.ts'
 import type { CherrySettings } from '../../config/types.ts'
 import { aborted, kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
-import type { HttpRequest, HttpResponse } from '../../http/client.ts'
+import type { HttpResponse } from '../../http/client.ts'
+import { type Http, jsonOf, type RequestReport } from '../requests.ts'
 import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
 import type { Pace } from './pace.ts'
 import { MalformedAnswer, parseAddress, parseList, parseProject, parseServer } from './parse.ts'
-
-/** The part of the HTTP client that is used here. */
-export interface Http {
-  request(request: HttpRequest): Promise<HttpResponse>
-  close(): void
-}
-
-/** One finished request, for the metrics. */
-export interface RequestReport {
-  api: 'cherry'
-  method: string
-  /** Path with ids as `-`, without query. */
-  endpoint: string
-  /** Absent when there was no answer. */
-  status?: number
-  durationMs: number
-}
 
 export interface CherryClientOptions {
   http: Http
@@ -294,12 +278,4 @@ function totalOf(header: string | string[] | undefined): number | undefined {
 /** `/servers/12` as `/servers/-`. */
 function endpointOf(path: string): string {
   return path.replace(/\?.*$/, '').replace(/\/(?:\d+|[0-9a-f]{8}-[0-9a-f-]{27})(?=\/|$)/g, '/-')
-}
-
-function jsonOf(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
 }

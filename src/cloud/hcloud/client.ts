@@ -1,16 +1,8 @@
-import { createHash } from 'node:crypto'
 import type { Call } from '../../call.ts'
-import type { Secret } from '../../config/types.ts'
-import { aborted, permanent, throttled, transient, WindlassError } from '../../errors.ts'
-import type { HttpRequest, HttpResponse } from '../../http/client.ts'
-import type { Budget } from '../budget.ts'
-import { errorOf, isBusy, isNotFound } from './api-error.ts'
 import type { Action, Algorithm, Certificate, LoadBalancer, LoadBalancerType, Network, Server } from './model.ts'
 import {
   listOf,
-  MalformedAnswer,
   objectOf,
-  pagination,
   parseAction,
   parseCertificate,
   parseLoadBalancer,
@@ -18,36 +10,7 @@ import {
   parseNetwork,
   parseServer,
 } from './parse.ts'
-
-/** The part of the HTTP client that clouds use. */
-export interface Http {
-  request(request: HttpRequest): Promise<HttpResponse>
-  close(): void | Promise<void>
-}
-
-/** One finished request, for the metrics. */
-export interface RequestReport {
-  api: 'hcloud' | 'robot' | 'hcloud-metadata'
-  method: string
-  /** Path with ids as `-`, without query. */
-  endpoint: string
-  /** HTTP status; absent when there was no answer. */
-  status?: number
-  durationMs: number
-  /** What the answer says that the account has left; `credential` names it without telling it. */
-  quota?: { credential: string; remaining: number }
-}
-
-export interface HcloudClientOptions {
-  http: Http
-  /** Version path included, no trailing slash. */
-  endpoint: string
-  token: Secret
-  budget: (token: string) => Budget
-  version: string
-  debug?: boolean
-  onRequest?: (report: RequestReport) => void
-}
+import { type ActOptions, createTransport, type TransportOptions } from './transport.ts'
 
 /** A request whose work goes on: what came of it is known when its actions have ended. */
 export interface Begun<T = undefined> {
@@ -55,175 +18,16 @@ export interface Begun<T = undefined> {
   actions: Action[]
 }
 
-export interface ActOptions {
-  /** Throws at once when another action holds the resource, in place of trying again a few times. */
-  impatient?: boolean
-}
-
 export type HcloudClient = ReturnType<typeof createHcloudClient>
 
-const PER_PAGE = 50
-const TIMEOUT_MS = 15_000
-/** After a refusal because of another action on the same resource. */
-const BUSY_RETRIES_MS = [250, 500, 1000]
-const READ_RETRY_MS = 250
-
 /** The Hetzner Cloud API, resource by resource. */
-export function createHcloudClient(options: HcloudClientOptions) {
-  const { http, endpoint, token, version } = options
-  /** What the credential stands for, without telling it: a key for shared data. */
-  const account = () => createHash('sha256').update(`${endpoint} ${token.read()}`).digest('hex').slice(0, 16)
-
-  async function send(method: string, path: string, call: Call, what: string, body?: unknown): Promise<unknown> {
-    const secret = token.read()
-    const budget = options.budget(secret)
-    await budget.take(call.urgency)
-    if (method !== 'GET') await call.beforeWrite(what)
-    const started = performance.now()
-    const report = (status?: number, remaining?: number) => {
-      const seen = { method, endpoint: endpointOf(path), durationMs: performance.now() - started }
-      options.onRequest?.({
-        api: 'hcloud',
-        ...seen,
-        ...(status === undefined ? {} : { status }),
-        ...(remaining === undefined ? {} : { quota: { credential: account(), remaining } }),
-      })
-      call.log.info(
-        { cloud: 'hcloud', request: `${method} ${seen.endpoint}`, status, ms: Math.round(seen.durationMs) },
-        'cloud request',
-      )
-      if (options.debug) call.log.info({ ...seen, path, status, body, authorization: 'REDACTED' }, 'hcloud request')
-    }
-    let response: HttpResponse
-    try {
-      response = await http.request({
-        method,
-        url: `${endpoint}${path}`,
-        headers: {
-          accept: 'application/json',
-          authorization: `Bearer ${secret}`,
-          'user-agent': `windlass/${version}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        timeoutMs: TIMEOUT_MS,
-        signal: call.signal,
-      })
-    } catch (error) {
-      report()
-      if (error instanceof WindlassError) throw named(error, what)
-      throw transient(`Hetzner Cloud, ${what}: no answer`, { cause: error })
-    }
-    const reading = {
-      ...readingOf('limit', response.headers['ratelimit-limit']),
-      ...readingOf('remaining', response.headers['ratelimit-remaining']),
-    }
-    report(response.status, reading.remaining)
-    await budget.observe(reading)
-    if (response.status >= 200 && response.status < 300) {
-      if (response.status === 204 || response.body.length === 0) return {}
-      try {
-        return JSON.parse(response.body.toString('utf8'))
-      } catch (error) {
-        throw transient(`Hetzner Cloud, ${what}: the answer is no JSON`, { cause: error, status: response.status })
-      }
-    }
-    const correlationId = response.headers['x-correlation-id']
-    const error = errorOf({
-      status: response.status,
-      json: jsonOf(response.body),
-      ...(typeof correlationId === 'string' ? { correlationId } : {}),
-      what,
-    })
-    if (error.code === 'rate_limit_exceeded') {
-      const untilMs = resetOf(response.headers)
-      await budget.block(untilMs)
-      throw throttled(error.message, untilMs, { code: error.code, status: response.status })
-    }
-    throw error
-  }
-
-  /** A read may go again: once, when nothing or a gateway answered. */
-  async function read<T>(path: string, call: Call, what: string, parse: (json: unknown) => T): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return parse(await send('GET', path, call, what))
-      } catch (error) {
-        const failure =
-          error instanceof MalformedAnswer
-            ? transient(`Hetzner Cloud, ${what}: ${error.message}`, { cause: error })
-            : error
-        const again =
-          failure instanceof WindlassError &&
-          failure.kind === 'transient' &&
-          (failure.status === undefined || failure.status === 502 || failure.status === 504)
-        if (!again || attempt > 0) throw failure
-        await pause(READ_RETRY_MS, call)
-      }
-    }
-  }
-
-  /** A write goes again only when it was refused unread, because another action holds the resource. */
-  async function write<T>(
-    method: string,
-    path: string,
-    body: unknown,
-    call: Call,
-    what: string,
-    parse: (json: unknown) => T,
-    retriesMs: readonly number[] = BUSY_RETRIES_MS,
-  ): Promise<T> {
-    for (let attempt = 0; ; attempt++) {
-      try {
-        return parse(await send(method, path, call, what, body))
-      } catch (error) {
-        if (error instanceof MalformedAnswer)
-          throw transient(`Hetzner Cloud, ${what}: ${error.message}`, { cause: error })
-        const waitMs = retriesMs[attempt]
-        if (!isBusy(error) || waitMs === undefined) throw error
-        await pause(waitMs, call)
-      }
-    }
-  }
-
-  async function readAll<T>(
-    path: string,
-    name: string,
-    call: Call,
-    what: string,
-    parse: (json: unknown) => T,
-  ): Promise<T[]> {
-    const all: T[] = []
-    let total = 0
-    for (let page: number | undefined = 1; page !== undefined; ) {
-      const at = `${path}${path.includes('?') ? '&' : '?'}page=${page}&per_page=${PER_PAGE}`
-      const answer: { items: T[]; nextPage?: number; totalEntries?: number } = await read(at, call, what, (json) => ({
-        items: listOf(json, name, parse),
-        ...pagination(json),
-      }))
-      all.push(...answer.items)
-      total = answer.totalEntries ?? all.length
-      page = answer.nextPage !== undefined && answer.nextPage > page ? answer.nextPage : undefined
-    }
-    // Half a list looks like servers that are gone.
-    if (all.length < total)
-      throw transient(`Hetzner Cloud, ${what}: the list has ${all.length} of ${total} entries`, { code: 'incomplete' })
-    return all
-  }
-
-  async function readOne<T>(path: string, name: string, call: Call, what: string, parse: (json: unknown) => T) {
-    try {
-      return await read(path, call, what, (json) => objectOf(json, name, parse))
-    } catch (error) {
-      if (isNotFound(error)) return undefined
-      throw error
-    }
-  }
+export function createHcloudClient(options: TransportOptions) {
+  const { account, read, readAll, readOne, write } = createTransport(options)
 
   const begun = (json: unknown): Begun => ({ result: undefined, actions: actionsOf(json) })
 
-  const act = (path: string, action: string, body: unknown, call: Call, what: string, options: ActOptions = {}) =>
-    write('POST', `${path}/actions/${action}`, body, call, what, begun, options.impatient ? [] : BUSY_RETRIES_MS)
+  const act = (path: string, action: string, body: unknown, call: Call, what: string, options?: ActOptions) =>
+    write('POST', `${path}/actions/${action}`, body, call, what, begun, options)
 
   const lb = (id: number) => `/load_balancers/${id}`
 
@@ -326,11 +130,7 @@ export function createHcloudClient(options: HcloudClientOptions) {
       get: (id: number, call: Call) =>
         readOne<LoadBalancer>(lb(id), 'load_balancer', call, `reading load balancer ${id}`, parseLoadBalancer),
       /** `body` in the API's own form. */
-      create: (
-        body: Record<string, unknown>,
-        call: Call,
-        { impatient }: ActOptions = {},
-      ): Promise<Begun<LoadBalancer>> =>
+      create: (body: Record<string, unknown>, call: Call, options?: ActOptions): Promise<Begun<LoadBalancer>> =>
         write(
           'POST',
           '/load_balancers',
@@ -341,7 +141,7 @@ export function createHcloudClient(options: HcloudClientOptions) {
             result: objectOf(json, 'load_balancer', parseLoadBalancer),
             actions: actionsOf(json),
           }),
-          impatient ? [] : BUSY_RETRIES_MS,
+          options,
         ),
       update: (id: number, body: { name?: string; labels?: Record<string, string> }, call: Call) =>
         write('PUT', lb(id), body, call, `updating name and labels of load balancer ${id}`, () => undefined),
@@ -417,72 +217,8 @@ export function createHcloudClient(options: HcloudClientOptions) {
   }
 }
 
-/** `/load_balancers/17/actions/add_target?x` is `/load_balancers/-/actions/add_target`. */
-function endpointOf(path: string): string {
-  return path.replace(/\?.*$/, '').replace(/\/\d+(?=\/|$)/g, '/-')
-}
-
 function actionsOf(json: unknown): Action[] {
   const answer = json as { action?: unknown; actions?: unknown; next_actions?: unknown }
   const many = [answer?.actions, answer?.next_actions].flatMap((list) => (Array.isArray(list) ? list : []))
   return [...(answer?.action ? [answer.action] : []), ...many].map(parseAction)
-}
-
-function jsonOf(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
-
-function readingOf<K extends string>(name: K, header: string | string[] | undefined): { [P in K]?: number } {
-  const value = typeof header === 'string' && header !== '' ? Number(header) : Number.NaN
-  return Number.isFinite(value) ? ({ [name]: value } as { [P in K]?: number }) : {}
-}
-
-const SHORTEST_BLOCK_MS = 1000
-const LONGEST_BLOCK_MS = 3_600_000
-const UNKNOWN_BLOCK_MS = 30_000
-
-const WINDOW_MS = 3_600_000
-/** How much of an hour's requests shall be back before anybody asks again. */
-const ENOUGH = 0.01
-
-/**
- * When the API takes requests again: its own announcement, within what is believable. Where the announced time is that at which the
- * account has all its requests again, as the documentation says, the first of them are there long before.
- */
-function resetOf(headers: HttpResponse['headers']): number {
-  const now = Date.now()
-  const afterS = Number(headers['retry-after'])
-  const resetS = Number(headers['ratelimit-reset'])
-  const { limit } = readingOf('limit', headers['ratelimit-limit'])
-  const { remaining = 0 } = readingOf('remaining', headers['ratelimit-remaining'])
-  let said = afterS > 0 ? now + afterS * 1000 : resetS > 0 ? resetS * 1000 : now + UNKNOWN_BLOCK_MS
-  if (!(afterS > 0) && limit !== undefined && limit > 0) {
-    const fullMs = ((limit - remaining) / limit) * WINDOW_MS
-    if (Math.abs(said - now - fullMs) < WINDOW_MS / 20) said = now + Math.max(ENOUGH, 1 / limit) * WINDOW_MS
-  }
-  return Math.min(Math.max(said, now + SHORTEST_BLOCK_MS), now + LONGEST_BLOCK_MS)
-}
-
-function named(error: WindlassError, what: string): WindlassError {
-  const options = { cause: error, ...(error.code ? { code: error.code } : {}) }
-  const message = `Hetzner Cloud, ${what}`
-  if (error.kind === 'aborted') return aborted(message, options)
-  return error.kind === 'permanent' ? permanent(message, options) : transient(`${message}: no answer`, options)
-}
-
-async function pause(ms: number, { signal }: Call): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', done)
-      resolve()
-    }
-    const timer = setTimeout(done, ms)
-    signal.addEventListener('abort', done, { once: true })
-  })
-  if (signal.aborted) throw aborted('the run was stopped while it waited for Hetzner Cloud', { cause: signal.reason })
 }

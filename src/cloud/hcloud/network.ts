@@ -2,7 +2,8 @@ import { parse as parseYaml } from 'yaml'
 import type { Call } from '../../call.ts'
 import type { HcloudSettings } from '../../config/types.ts'
 import { permanent, transient, WindlassError } from '../../errors.ts'
-import type { HcloudClient, Http, RequestReport } from './client.ts'
+import type { Http, RequestReport } from '../requests.ts'
+import type { HcloudClient } from './client.ts'
 import type { Network } from './model.ts'
 
 /** The network that `HCLOUD_NETWORK` names. */

@@ -3,18 +3,19 @@ import type { Redis } from 'ioredis'
 import type { Call } from '../../call.ts'
 import type { RobotSettings, Secret } from '../../config/types.ts'
 import { permanent, throttled, transient, WindlassError } from '../../errors.ts'
-import type { HttpRequest, HttpResponse } from '../../http/client.ts'
+import type { HttpResponse } from '../../http/client.ts'
 import type { Budget } from '../budget.ts'
+import { type Http, jsonOf, type RequestReport } from '../requests.ts'
 import type { RobotServer, RobotServerNumber } from './model.ts'
 
 export interface RobotClientOptions {
-  http: { request(request: HttpRequest): Promise<HttpResponse> }
+  http: Pick<Http, 'request'>
   settings: RobotSettings & { user: Secret; password: Secret }
   redis?: Redis
   prefix: string
   budget: (credential: string) => Budget
   version: string
-  onRequest?: (report: { api: 'robot'; method: string; endpoint: string; status?: number; durationMs: number }) => void
+  onRequest?: (report: RequestReport) => void
 }
 
 export interface RobotClient {
@@ -154,13 +155,5 @@ function parseServer(json: unknown): RobotServer {
     ...(text(server.server_ipv6_net) ? { ipv6Net: text(server.server_ipv6_net) } : {}),
     product: text(server.product),
     dc: text(server.dc),
-  }
-}
-
-function jsonOf(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8'))
-  } catch {
-    return undefined
   }
 }
