@@ -1,3 +1,4 @@
+import type { Call } from '../call.ts'
 import type { HttpRequest, HttpResponse } from '../http/client.ts'
 
 /** The part of the HTTP client that clouds use. */
@@ -17,6 +18,16 @@ export interface RequestReport {
   durationMs: number
   /** What the answer says that the account has left; `credential` names it without telling it. */
   quota?: { credential: string; remaining: number }
+}
+
+/** One line for each request, in the log of the run that sent it. No `status`: there was no answer. */
+export function tellRequest(
+  { log }: Pick<Call, 'log'>,
+  cloud: string,
+  { method, endpoint, durationMs }: Pick<RequestReport, 'method' | 'endpoint' | 'durationMs'>,
+  status: number | undefined,
+): void {
+  log.info({ cloud, request: `${method} ${endpoint}`, status, ms: Math.round(durationMs) }, 'cloud request')
 }
 
 /** What an answer holds; undefined when it is no JSON. */

@@ -4,7 +4,7 @@ import type { Call } from '../../call.ts'
 import type { CherrySettings } from '../../config/types.ts'
 import { aborted, kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
-import { type Http, jsonOf, type RequestReport } from '../requests.ts'
+import { type Http, jsonOf, type RequestReport, tellRequest } from '../requests.ts'
 import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
 import type { Pace } from './pace.ts'
 import { MalformedAnswer, parseAddress, parseList, parseProject, parseServer } from './parse.ts'
@@ -45,14 +45,11 @@ export function createCherryClient(options: CherryClientOptions) {
     begun?.()
     if (method !== 'GET') await call.beforeWrite(what)
     const started = performance.now()
-    const report = (status?: number) =>
-      options.onRequest?.({
-        api: 'cherry',
-        method,
-        endpoint: endpointOf(path),
-        durationMs: performance.now() - started,
-        ...(status === undefined ? {} : { status }),
-      })
+    const report = (status?: number) => {
+      const seen = { method, endpoint: endpointOf(path), durationMs: performance.now() - started }
+      options.onRequest?.({ api: 'cherry', ...seen, ...(status === undefined ? {} : { status }) })
+      tellRequest(call, 'cherryservers', seen, status)
+    }
     let response: HttpResponse
     try {
       response = await http.request({

@@ -5,7 +5,7 @@ import type { Secret } from '../../config/types.ts'
 import { aborted, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
 import type { Budget } from '../budget.ts'
-import { type Http, jsonOf, type RequestReport } from '../requests.ts'
+import { type Http, jsonOf, type RequestReport, tellRequest } from '../requests.ts'
 import { errorOf, isBusy, isNotFound } from './api-error.ts'
 import { listOf, MalformedAnswer, objectOf, pagination } from './parse.ts'
 import { limitOf, resetOf } from './rate-limit.ts'
@@ -57,10 +57,7 @@ export function createTransport(options: TransportOptions) {
         ...(status === undefined ? {} : { status }),
         ...(remaining === undefined ? {} : { quota: { credential: account(), remaining } }),
       })
-      call.log.info(
-        { cloud: 'hcloud', request: `${method} ${seen.endpoint}`, status, ms: Math.round(seen.durationMs) },
-        'cloud request',
-      )
+      tellRequest(call, 'hcloud', seen, status)
       if (options.debug) call.log.info({ ...seen, path, status, body, authorization: 'REDACTED' }, 'hcloud request')
     }
     let response: HttpResponse

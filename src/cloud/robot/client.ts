@@ -5,7 +5,7 @@ import type { RobotSettings, Secret } from '../../config/types.ts'
 import { permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
 import type { Budget } from '../budget.ts'
-import { type Http, jsonOf, type RequestReport } from '../requests.ts'
+import { type Http, jsonOf, type RequestReport, tellRequest } from '../requests.ts'
 import type { RobotServer, RobotServerNumber } from './model.ts'
 
 export interface RobotClientOptions {
@@ -59,14 +59,12 @@ export function createRobotClient(options: RobotClientOptions): RobotClient {
     const budget = options.budget(pair)
     await budget.take(call.urgency)
     const started = performance.now()
-    const report = (status?: number) =>
-      options.onRequest?.({
-        api: 'robot',
-        method: 'GET',
-        endpoint: path.replace(/\/\d+/g, '/-'),
-        durationMs: performance.now() - started,
-        ...(status === undefined ? {} : { status }),
-      })
+    const report = (status?: number) => {
+      const endpoint = path.replace(/\/\d+/g, '/-')
+      const seen = { method: 'GET', endpoint, durationMs: performance.now() - started }
+      options.onRequest?.({ api: 'robot', ...seen, ...(status === undefined ? {} : { status }) })
+      tellRequest(call, 'robot', seen, status)
+    }
     let response: HttpResponse
     try {
       response = await http.request({
