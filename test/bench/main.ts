@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { benchCherry } from './cherry.ts'
+import { benchIdle } from './idle.ts'
 import { benchNodes } from './nodes.ts'
 import { type Figures, printFigures } from './report.ts'
 import { benchServices } from './services.ts'
@@ -23,6 +24,7 @@ const kubernetes = values.simulator ? 'simulator' : 'apiserver'
 const benches: { name: string; run: () => Promise<Figures> }[] = [
   { name: 'nodes', run: () => benchNodes({ kubernetes, count: Number(values.nodes) }) },
   { name: 'services', run: () => benchServices({ kubernetes, count: Number(values.services) }) },
+  { name: 'idle', run: () => benchIdle({ kubernetes }) },
   { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 0 }) },
   { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 4 }) },
 ]
