@@ -6,6 +6,7 @@ import { COMMANDS, fileEnvOf, purposeOf, type Setting } from '../src/config/sett
 import { SECTIONS, type Section } from '../src/config/table.ts'
 import { METRICS } from '../src/telemetry/metrics.ts'
 import { ADMISSION_PATH, admissionPolicy } from './admission.ts'
+import { dashboard } from './dashboard.ts'
 
 /** Pages that are made of tables in the code, by path in the repository. `node infra/docs.ts` writes them. */
 export const PAGES: Readonly<Record<string, () => string>> = {
@@ -13,6 +14,7 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   [ADMISSION_PATH]: admissionPolicy,
   'docs/load-balancer-annotations.md': annotationsPage,
   'docs/metrics.md': metricsPage,
+  'infra/grafana.json': dashboard,
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
