@@ -117,9 +117,8 @@ async function checkAllOfCherry(
   const call = readOnlyCall(log)
   const { findings, account } = await checkCherry({ settings: cherry, nodes, alone: !settings.clouds.hcloud }, call)
   if (!account) return findings
-  const { framework, clouds } = settings
-  const besideHetzner = clouds.hcloud?.loadBalancers.enabled === true
-  findings.push(...checkCherryLoadBalancers({ settings: cherry, framework, account, nodes, besideHetzner }))
+  const { framework } = settings
+  findings.push(...checkCherryLoadBalancers({ settings: cherry, framework, account, nodes }))
   const cluster = nodes && (await openReadOnly({ ...settings, clouds: {} }, log))
   try {
     findings.push(...(await checkControlPlaneAddress(cherry, account, cluster, call)))

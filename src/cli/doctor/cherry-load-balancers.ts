@@ -28,13 +28,10 @@ export interface LoadBalancerQuestion {
   account: CherryAccount
   /** Undefined when the cluster could not be asked. */
   nodes: readonly NodeProjection[] | undefined
-  /** Hetzner's load balancers are on too. */
-  besideHetzner: boolean
 }
 
 /** What Services get addresses from, as far as the account and the nodes tell. */
-export function checkCherryLoadBalancers(question: LoadBalancerQuestion): Finding[] {
-  const { settings, framework, account, nodes } = question
+export function checkCherryLoadBalancers({ settings, framework, account, nodes }: LoadBalancerQuestion): Finding[] {
   const balancer = balancerOf(settings, framework)
   if (!balancer)
     return [
@@ -46,19 +43,12 @@ export function checkCherryLoadBalancers(question: LoadBalancerQuestion): Findin
       ),
     ]
   return [
-    ...(question.besideHetzner ? [TWO_CLOUDS] : []),
     checkBgp(account.project, settings),
     checkRegion(account, settings, nodes),
     ...checkSelector(settings, nodes),
     ...saidBy(balancer),
   ]
 }
-
-const TWO_CLOUDS = warning(
-  AREA,
-  'Both clouds have load balancers on: new Services get theirs from Hetzner, and none from Cherry Servers',
-  'Set HCLOUD_LOAD_BALANCERS_ENABLED=false if they shall come from Cherry Servers, else take off CHERRY_LOAD_BALANCER',
-)
 
 function checkBgp({ bgpEnabled, localAsn }: Project, { projectId }: CherrySettings): Finding {
   if (!bgpEnabled)
