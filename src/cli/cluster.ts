@@ -53,6 +53,7 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     clouds,
     recorder,
     framework: settings.framework,
+    placing: settings.placing,
     state: clusterState(parts.stores, settings.id, nowMs),
     enqueuer: parts.enqueuer,
     resyncPeriodMs: parts.resyncPeriodMs,

@@ -55,6 +55,7 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
     clouds,
     recorder,
     framework: settings.framework,
+    placing: settings.placing,
     state: emptyState(),
     enqueuer: { enqueue: async () => [] },
     resyncPeriodMs: Number.POSITIVE_INFINITY,

@@ -50,7 +50,10 @@ export async function startServerRole(
     const serving = await startServer(
       {
         clusters: new Map(
-          settings.clusters.map((one) => [one.id, { webhookKeys: one.webhookKeys, routes: routesOn(one) }]),
+          settings.clusters.map((one) => [
+            one.id,
+            { webhookKeys: one.webhookKeys, routes: routesOn(one), placing: one.placing },
+          ]),
         ),
         enqueuer: createEnqueuer(queues),
         stores: createStores(redis, prefix),

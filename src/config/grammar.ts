@@ -22,6 +22,11 @@ export const parseInteger: Parser<number> = (text) => {
   return Number.isSafeInteger(value) ? { value: value + 0 } : { fault: 'is not a whole number, write digits only' }
 }
 
+/** Kubernetes' rule for keys of labels and annotations, and for classes: a name with letters of either case, and perhaps a prefix. */
+export const isQualifiedName = (text: string) => QUALIFIED_NAME.test(text)
+const QUALIFIED_NAME =
+  /^(?:(?=.{1,253}\/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
+
 /** An integer within bounds, both included. */
 export const integerBetween =
   (least: number, most: number): Parser<number> =>

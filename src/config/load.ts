@@ -6,6 +6,7 @@ import { type Fault, type Notice, quoted } from './fault.ts'
 import { faultOfCertificates, isMapping, readYaml } from './files.ts'
 import { type Listen, parseDnsLabel, parseList } from './grammar.ts'
 import { nearest } from './nearest.ts'
+import { placingOf } from './placing.ts'
 import { withPassword } from './redis-url.ts'
 import { find, missing, type Resolution, resolve } from './resolve.ts'
 import { type Command, fileEnvOf, type Group, type Setting, type Values } from './setting.ts'
@@ -232,6 +233,7 @@ function clusterOf(
       id: id ?? basics.cluster,
       kubernetes: { kubeconfig: basics.kubeconfig, context: basics.context, server: basics.master },
       ignoreOtherController: basics.ignoreOtherController,
+      placing: placingOf(basics, clouds, { command, place: placed('') ?? (() => undefined), faults }),
       webhookKeys: keys !== undefined && 'value' in keys ? keys.value : [],
       framework: {
         controllers: settings.controllers,

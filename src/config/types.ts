@@ -56,7 +56,16 @@ export interface ClusterSettings {
   framework: FrameworkSettings
   /** Work beside another cloud controller manager. */
   ignoreOtherController: boolean
+  placing: Placing
   clouds: { hcloud?: HcloudSettings; cherry?: CherrySettings }
+}
+
+/** At which cloud the load balancer of a Service is made; clouds by the names that their providers have. */
+export interface Placing {
+  /** By `spec.loadBalancerClass`. A Service of any other class is somebody else's. */
+  classes: Readonly<Record<string, string>>
+  /** Of Services without a class; the first cloud that has load balancers if absent. */
+  unclassed?: string
 }
 
 export interface KubernetesSettings {

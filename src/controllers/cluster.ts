@@ -1,10 +1,9 @@
-import type { CloudProvider, LoadBalancers, Note } from '../cloud/provider.ts'
-import type { FrameworkSettings } from '../config/types.ts'
+import type { CloudProvider, Note } from '../cloud/provider.ts'
+import type { FrameworkSettings, Placing } from '../config/types.ts'
 import type { NodeProjection, ServiceProjection } from '../events/projection.ts'
 import type { KubernetesApi } from '../kubernetes/api.ts'
 import type { EventRecorder } from '../kubernetes/events.ts'
 import type { Enqueuer } from '../queue/types.ts'
-import type { ServiceRecord } from '../state/service-record.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { ClusterState } from './state.ts'
 
@@ -15,22 +14,13 @@ export interface Cluster {
   clouds: readonly CloudProvider[]
   recorder: EventRecorder
   framework: FrameworkSettings
+  placing: Placing
   state: ClusterState
   enqueuer: Enqueuer
   resyncPeriodMs: number
   nowMs(): number
   /** Absent where nothing is carried out. */
   metrics?: Metrics
-}
-
-/** The load balancers of a Service: those of the cloud that made its present one, else of the first cloud that has any. */
-export function loadBalancersOf(
-  cluster: Cluster,
-  record?: ServiceRecord,
-): { cloud: string; loadBalancers: LoadBalancers } | undefined {
-  const having = cluster.clouds.filter((cloud) => cloud.loadBalancers)
-  const cloud = having.find(({ name }) => name === record?.cloud) ?? having[0]
-  return cloud?.loadBalancers && { cloud: cloud.name, loadBalancers: cloud.loadBalancers }
 }
 
 /** Component names of Events, as the framework's controllers sign them. */

@@ -1,5 +1,6 @@
 import type { Queue } from 'bullmq'
 import type { Logger } from 'pino'
+import type { Placing } from '../config/types.ts'
 import type { Backlog, Enqueuer } from '../queue/types.ts'
 import type { Stores } from '../state/stores.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -9,6 +10,8 @@ export interface ServedCluster {
   webhookKeys: readonly string[]
   /** Pod routes are kept for this cluster, so node changes that concern them are worth a job. */
   routes: boolean
+  /** Which Services are ours. */
+  placing: Placing
 }
 
 /** All that the server needs; it opens nothing by itself. */

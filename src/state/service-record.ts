@@ -8,7 +8,9 @@ export interface ServiceRecord {
   annotations: Record<string, string>
   /** Name of the cloud that has the load balancer. */
   cloud: string
-  /** The target set it has now, as `LoadBalancers.targetsKey` names it. */
+  /** Other clouds where there may be something of it that has to go. */
+  elsewhere?: readonly string[]
+  /** The target set it has now, as `LoadBalancers.targetsKey` names it; empty until the load balancer is made. */
   targetsKey: string
 }
 

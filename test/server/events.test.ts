@@ -198,6 +198,8 @@ const wants: [what: string, service: Parameters<typeof serviceOf>[2], asked: boo
   ['of type LoadBalancer', {}, true],
   ['of type ClusterIP', { type: 'ClusterIP' }, false],
   ['of a class', { loadBalancerClass: 'metallb' }, false],
+  ['of one of our classes', { loadBalancerClass: 'example.com/ours' }, true],
+  ['of a class that is called as what every object has', { loadBalancerClass: 'constructor' }, false],
   ['with our finalizer', { type: 'ClusterIP', finalizers: ['service.kubernetes.io/load-balancer-cleanup'] }, true],
   [
     'that is being deleted with our finalizer',

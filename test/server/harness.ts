@@ -17,6 +17,7 @@ import { createLogger } from '../../src/telemetry/log.ts'
 import { createMetrics } from '../../src/telemetry/metrics.ts'
 import { type RedisFixture, startRedis } from '../redis.ts'
 
+const PLACING = { classes: { 'example.com/ours': 'hcloud' } }
 export const KEY = `whsec_${randomBytes(32).toString('base64')}`
 export const OLD_KEY = randomBytes(32).toString('base64')
 const PREFIX = 'w'
@@ -65,8 +66,8 @@ export async function harness(t: Test, more: Partial<ServerDeps> = {}, start = t
   let asserted = 0
   const deps: ServerDeps = {
     clusters: new Map([
-      ['default', { webhookKeys: [KEY, OLD_KEY], routes: true }],
-      ['other', { webhookKeys: [KEY], routes: false }],
+      ['default', { webhookKeys: [KEY, OLD_KEY], routes: true, placing: PLACING }],
+      ['other', { webhookKeys: [KEY], routes: false, placing: PLACING }],
     ]),
     enqueuer: {
       async enqueue(cluster, triggers) {

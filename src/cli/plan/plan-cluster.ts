@@ -31,7 +31,9 @@ export async function planCluster(
   const meant = (subject: string) => subjects.length === 0 || subjects.includes(subject)
   const nodes = (await readFreshNodes(cluster, call)).sort(byName)
   const services = cluster.framework.controllers.has('service-lb-controller')
-    ? (await cluster.kubernetes.list(SERVICES, { project: projectService }, call)).items.filter(concerns).sort(byName)
+    ? (await cluster.kubernetes.list(SERVICES, { project: projectService }, call)).items
+        .filter((service) => concerns(service, cluster))
+        .sort(byName)
     : []
   const work: { subject: string; plan: () => Promise<PlanItem> }[] = [
     ...nodes.map((node) => ({

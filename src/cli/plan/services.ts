@@ -1,10 +1,11 @@
 import type { Call } from '../../call.ts'
 import type { Announcement, Change, LoadBalancers } from '../../cloud/provider.ts'
 import { differing, planAnnouncement } from '../../controllers/announcement/apply.ts'
-import { type Cluster, loadBalancersOf } from '../../controllers/cluster.ts'
-import { isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/controller.ts'
+import type { Cluster } from '../../controllers/cluster.ts'
+import { elsewhereOf, type Place, placeOf, placesOf } from '../../controllers/service/placement.ts'
+import { isKeptOff, isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/planning.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
-import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
+import { CLEANUP_FINALIZER, isOfOurClass, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
 import { WindlassError } from '../../errors.ts'
 import type { ServiceProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
@@ -13,22 +14,30 @@ import { blank, faultsOf } from './item.ts'
 import type { PlanItem, PlannedChange } from './types.ts'
 
 /** A Service that a cloud controller has to do with, or that says it is a load balancer. */
-export const concerns = (service: ServiceProjection) =>
-  service.type === 'LoadBalancer' || wantsLoadBalancer(service) || needsCleanup(service)
+export const concerns = (service: ServiceProjection, { placing }: Pick<Cluster, 'placing'>) =>
+  service.type === 'LoadBalancer' || wantsLoadBalancer(service, placing) || needsCleanup(service, placing)
 
 /** What the Service controller would do now. */
 export async function planOneService(cluster: Cluster, service: ServiceProjection, call: Call): Promise<PlanItem> {
   const item = blank(subjectOf({ kind: 'Service', ...service }))
-  const loadBalancers = loadBalancersOf(cluster)?.loadBalancers
-  if (!loadBalancers) return { ...item, skipped: 'no cloud of this cluster has load balancers, or they are off' }
-  if (service.loadBalancerClass !== undefined)
+  const { placing } = cluster
+  const places = placesOf(cluster)
+  if (places.length === 0 && service.loadBalancerClass === undefined)
+    return { ...item, skipped: 'no cloud of this cluster has load balancers, or they are off' }
+  if (!isOfOurClass(service, placing))
     return { ...item, skipped: `its load balancer class ${service.loadBalancerClass} is somebody else's` }
   try {
-    if (isLeftAlone(cluster, loadBalancers, service)) {
+    const wanted = wantsLoadBalancer(service, placing) && !isKeptOff(cluster, service)
+    const place = wanted ? await placeOf(cluster, service, undefined, call) : undefined
+    if (isLeftAlone(cluster, place?.loadBalancers, service)) {
       if (!service.finalizers.includes(CLEANUP_FINALIZER)) return { ...item, skipped: 'it shall be left alone' }
-      await planCleanup(cluster, loadBalancers, service, item, call, false)
-    } else if (wantsLoadBalancer(service)) await planEnsure(cluster, loadBalancers, service, item, call)
-    else if (needsCleanup(service)) await planCleanup(cluster, loadBalancers, service, item, call)
+      await planCleanup(cluster, places, service, item, call, false)
+    } else if (place) {
+      await planEnsure(cluster, place.loadBalancers, service, item, call)
+      const elsewhere = elsewhereOf(cluster, place, service, undefined)
+      for (const { cloud, loadBalancers } of places)
+        if (elsewhere.includes(cloud)) await planDeletionAt(cluster, loadBalancers, service, item, call)
+    } else if (needsCleanup(service, placing)) await planCleanup(cluster, places, service, item, call)
     else item.skipped = 'it is being deleted, and nothing of ours is on it'
   } catch (error) {
     item.faults.push(...faultsOf(error))
@@ -84,21 +93,31 @@ async function planEnsure(
 
 async function planCleanup(
   cluster: Cluster,
-  loadBalancers: LoadBalancers,
+  places: readonly Place[],
   service: ServiceProjection,
   item: PlanItem,
   call: Call,
   ownsStatus = true,
+): Promise<void> {
+  for (const { loadBalancers } of places) await planDeletionAt(cluster, loadBalancers, service, item, call)
+  if (ownsStatus && !service.deleting && service.ingress.length > 0)
+    item.changes.push(kubernetes('set-status', 'list no address in its status'))
+  if (service.finalizers.includes(CLEANUP_FINALIZER))
+    item.changes.push(kubernetes('remove-finalizer', `remove finalizer ${CLEANUP_FINALIZER}`))
+}
+
+async function planDeletionAt(
+  cluster: Cluster,
+  loadBalancers: LoadBalancers,
+  service: ServiceProjection,
+  item: PlanItem,
+  call: Call,
 ): Promise<void> {
   const plan = await planDeletion(cluster, loadBalancers, service, call)
   if (plan.announcement) await planAnnounced(cluster, plan.announcement, item, call)
   item.changes.push(...plan.changes.map(atCloud))
   item.notes.push(...plan.notes)
   if (!service.deleting) planAnnotations(service, plan.announcement, item)
-  if (ownsStatus && !service.deleting && service.ingress.length > 0)
-    item.changes.push(kubernetes('set-status', 'list no address in its status'))
-  if (service.finalizers.includes(CLEANUP_FINALIZER))
-    item.changes.push(kubernetes('remove-finalizer', `remove finalizer ${CLEANUP_FINALIZER}`))
 }
 
 /** The half in the cluster: MetalLB's objects and nodes' annotations. */

@@ -1,22 +1,26 @@
 import { parseCherryLoadBalancer } from '../cherry-load-balancer.ts'
-import { integerBetween, type Parser, parseBool, parseHeaderText, parseHttpUrl, parseText } from '../grammar.ts'
+import {
+  integerBetween,
+  isQualifiedName,
+  type Parser,
+  parseBool,
+  parseHeaderText,
+  parseHttpUrl,
+  parseText,
+} from '../grammar.ts'
 import { parseSelector } from '../selector.ts'
 import { optional, secret, setting } from '../setting.ts'
 
 const commands = ['worker', 'all', 'plan', 'doctor'] as const
 const TEXT = { parse: parseText, form: 'text', commands }
 
-/** Kubernetes' rule for keys of annotations, letters of either case in the name. */
-const ANNOTATION =
-  /^(?:(?=.{1,253}\/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/
-
 const parseAnnotation: Parser<string> = (text) =>
-  ANNOTATION.test(text) ? { value: text } : { fault: 'is no key that an annotation can have' }
+  isQualifiedName(text) ? { value: text } : { fault: 'is no key that an annotation can have' }
 
 const parsePeerAnnotation: Parser<string> = (text) => {
   if (!text.includes('{{n}}'))
     return { fault: 'lacks {{n}}, the place of the peer’s number: all peers would have one key' }
-  return ANNOTATION.test(text.replace('{{n}}', '0'))
+  return isQualifiedName(text.replace('{{n}}', '0'))
     ? { value: text }
     : { fault: 'is no key that an annotation can have' }
 }

@@ -2,6 +2,7 @@ import {
   durationBetween,
   durationFrom,
   integerBetween,
+  isQualifiedName,
   oneOf,
   type Parser,
   parseBool,
@@ -19,6 +20,7 @@ const DAY_MS = 86_400_000
 const SERVING = ['server', 'all'] as const
 const RUNNING = ['forwarder', 'server', 'worker', 'all'] as const
 const WORKING = ['worker', 'all'] as const
+const PLACING = ['worker', 'all', 'plan', 'doctor'] as const
 const TALKING_TO_KUBERNETES = ['forwarder', 'worker', 'all', 'plan', 'doctor'] as const
 
 const parseShare: Parser<number> = (text) => {
@@ -35,6 +37,12 @@ const parsePrefix: Parser<string> = (text) =>
 
 const parseUser: Parser<string> = (text) =>
   /^[^:\s]+$/.test(text) ? { value: text } : { fault: 'is no user name, write one without colon and blanks' }
+
+/** Kubernetes' rule for `spec.loadBalancerClass`. */
+const parseClass: Parser<string> = (text) =>
+  isQualifiedName(text)
+    ? { value: text }
+    : { fault: 'is no load balancer class, write for example example.com/internal' }
 
 const parsePaths: Parser<string[]> = (text) => {
   const paths = text.split(':').filter((path) => path !== '')
@@ -260,6 +268,30 @@ export const CLUSTER = {
     ofOneCluster: true,
     commands: WORKING,
     doc: 'Write even while another cloud controller manager holds the lease `cloud-controller-manager` or writes to Nodes and Services. Without it workers only plan until that one is gone.',
+  }),
+  hcloudLoadBalancerClass: setting({
+    env: 'WINDLASS_HCLOUD_LOAD_BALANCER_CLASS',
+    parse: parseClass,
+    form: 'class',
+    default: 'windlass.dev/hcloud',
+    commands: ['server', ...PLACING],
+    doc: '`spec.loadBalancerClass` of Services whose load balancer is made at Hetzner.',
+  }),
+  cherryLoadBalancerClass: setting({
+    env: 'WINDLASS_CHERRY_LOAD_BALANCER_CLASS',
+    parse: parseClass,
+    form: 'class',
+    default: 'windlass.dev/cherryservers',
+    commands: ['server', ...PLACING],
+    doc: '`spec.loadBalancerClass` of Services whose load balancer is made at Cherry Servers.',
+  }),
+  defaultLoadBalancer: optional({
+    env: 'WINDLASS_DEFAULT_LOAD_BALANCER',
+    parse: oneOf('hcloud', 'cherryservers'),
+    form: '`hcloud` or `cherryservers`',
+    defaultNote: 'the first of these that has load balancers',
+    commands: PLACING,
+    doc: 'Where Services without a class get their load balancer. Those that have one stay where they are.',
   }),
   webhookKeys: secret({
     env: 'WINDLASS_WEBHOOK_KEYS',

@@ -15,7 +15,8 @@ import { reportOrphans } from './orphans.ts'
 export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const services = (await cluster.kubernetes.list(SERVICES, {}, call)).items.map(projectService)
   const { nodes } = await readNodes(cluster, call)
-  const wanted = services.filter((service) => wantsLoadBalancer(service) || needsCleanup(service))
+  const { placing } = cluster
+  const wanted = services.filter((service) => wantsLoadBalancer(service, placing) || needsCleanup(service, placing))
   const known = await cluster.state.services.all()
   const uids = new Set(wanted.map(({ uid }) => uid))
   const again = { cause: 'resync', urgency: 'background' } as const

@@ -1,4 +1,5 @@
-import { CLEANUP_FINALIZER, wantsLoadBalancer } from '../../controllers/service/wants.ts'
+import type { Placing } from '../../config/types.ts'
+import { CLEANUP_FINALIZER, isOfOurClass, wantsLoadBalancer } from '../../controllers/service/wants.ts'
 import { fingerprint, type ServiceProjection } from '../../events/projection.ts'
 import { parseSubject, type Subject } from '../../events/subject.ts'
 import { EVENT_TYPE, type WindlassEvent } from '../../events/types.ts'
@@ -40,12 +41,12 @@ export async function observe(
   stores: Stores,
   cluster: string,
   events: readonly WindlassEvent[],
-  batch: { epoch: string; nonce: string },
+  batch: { epoch: string; nonce: string; placing: Placing },
 ): Promise<Observed> {
   const observed: Observed = { seen: [], deleted: 0, snapshots: [] }
   for (const run of runsOf(events)) {
     if (isNodeRun(run)) observed.seen.push(...(await seeNodes(stores, cluster, run)))
-    else if (isServiceRun(run)) observed.seen.push(...(await seeServices(stores, cluster, run)))
+    else if (isServiceRun(run)) observed.seen.push(...(await seeServices(stores, cluster, run, batch.placing)))
     else for (const event of run) if (!isChanged(event)) await seeOther(stores, cluster, event, batch.epoch, observed)
   }
   await settleHandled(stores, cluster, batch.nonce, observed.seen)
@@ -53,10 +54,10 @@ export async function observe(
 }
 
 /** There is, or should be, a load balancer of ours for it, or it waits for us. */
-export function concernsUs(service: ServiceProjection): boolean {
+export function concernsUs(service: ServiceProjection, placing: Placing): boolean {
   return (
-    wantsLoadBalancer({ ...service, deleting: false }) ||
-    (service.finalizers.includes(CLEANUP_FINALIZER) && service.loadBalancerClass === undefined)
+    wantsLoadBalancer({ ...service, deleting: false }, placing) ||
+    (service.finalizers.includes(CLEANUP_FINALIZER) && isOfOurClass(service, placing))
   )
 }
 
@@ -72,8 +73,13 @@ async function seeNodes(stores: Stores, cluster: string, events: readonly NodeCh
   })
 }
 
-async function seeServices(stores: Stores, cluster: string, events: readonly ServiceChanged[]): Promise<Seen[]> {
-  const known = events.map(({ data, snapshot }) => ({ service: data, concernsUs: concernsUs(data), snapshot }))
+async function seeServices(
+  stores: Stores,
+  cluster: string,
+  events: readonly ServiceChanged[],
+  placing: Placing,
+): Promise<Seen[]> {
+  const known = events.map(({ data, snapshot }) => ({ service: data, concernsUs: concernsUs(data, placing), snapshot }))
   const puts = await stores.services.put(cluster, known)
   return events.flatMap((event, i) => {
     const put = puts[i]

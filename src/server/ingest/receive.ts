@@ -45,9 +45,10 @@ async function take(
     deps.log.info({ cluster, webhookId, events: events.length }, 'a batch came again')
     return { epoch }
   }
-  const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId })
+  const served = deps.clusters.get(cluster) ?? UNKNOWN
+  const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId, placing: served.placing })
   const pending = await stores.outbox.read(cluster)
-  const triggers = triggersFor(observed.seen, pending, deps.clusters.get(cluster) ?? NO_ROUTES)
+  const triggers = triggersFor(observed.seen, pending, served)
   const enqueued = await traced(triggers, (all) => enqueuer.enqueue(cluster, all))
   await stores.outbox.clear(cluster, pending)
   await stores.webhookIds.remember(cluster, webhookId)
@@ -81,7 +82,7 @@ async function traced<T>(triggers: readonly Trigger[], enqueue: (all: readonly T
   }
 }
 
-const NO_ROUTES: Pick<ServedCluster, 'routes'> = { routes: false }
+const UNKNOWN: Pick<ServedCluster, 'routes' | 'placing'> = { routes: false, placing: { classes: {} } }
 
 function count(
   { metrics }: ServerDeps,
