@@ -45,8 +45,10 @@ export interface Instance {
   providerId: string
   /** Name at the cloud. */
   name: string
-  /** In the order in which the node shall list them. Without a `Hostname` entry the node keeps its own. */
+  /** In the order in which the node shall list them. Without a `Hostname` entry the node keeps its own; none at all says nothing yet. */
   addresses: NodeAddress[]
+  /** Types of address on which the cloud says nothing: an initialised node keeps those that it has. */
+  silentOn?: readonly string[]
   /** This and the next two in the cloud's own words, which need not be values that a label can have. */
   instanceType?: string
   region?: string

@@ -12,7 +12,10 @@ const TYPES: Readonly<Record<string, { type: string; spoken: string }>> = {
   'private-ip': { type: 'InternalIP', spoken: 'private' },
 }
 
-/** A machine of either class of address will do: a server without a public or a private one is initialised with what it has. */
+/**
+ * A machine of either class of address will do: a server without a public or a private one is initialised with what it has, and an answer
+ * without one takes none from a node.
+ */
 export function instanceOf(server: Server): { instance: Instance; notes: Note[] } {
   const addresses: NodeAddress[] = [
     { type: 'Hostname', address: server.hostname },
@@ -25,15 +28,16 @@ export function instanceOf(server: Server): { instance: Instance; notes: Note[] 
       providerId: providerIdOf(server.id),
       name: server.hostname,
       addresses: missing.length === 2 ? [] : addresses,
+      silentOn: missing.map(({ type }) => type),
       ...(server.plan ? { instanceType: server.plan } : {}),
       ...(server.region ? { region: server.region } : {}),
       additionalLabels: {},
       off: server.state === OFF,
     },
-    notes: missing.map(({ spoken }) => ({
+    notes: (server.addresses ? missing : []).map(({ spoken }) => ({
       type: 'Warning',
       reason: 'AddressMissing',
-      message: `Server ${server.id} has no ${spoken} IPv4 address, so the node gets none`,
+      message: `Server ${server.id} has no ${spoken} IPv4 address, so the node gets none, and keeps the one that it has`,
     })),
   }
 }
@@ -45,7 +49,7 @@ export const publicIpOf = (server: Server) => addressesOf(server, 'primary-ip')[
 
 /** In the API's order. Floating IPs and subnets come and go with load, and are no addresses of the machine. */
 function addressesOf(server: Server, type: string): NodeAddress[] {
-  return server.addresses
+  return (server.addresses ?? [])
     .filter((one) => one.type === type && ipaddr.IPv4.isValidFourPartDecimal(one.address))
     .map(({ address }) => ({ type: TYPES[type]?.type ?? '', address }))
 }

@@ -6,19 +6,11 @@ import type { InstanceLookup, Instances } from '../provider.ts'
 import { instanceOf, isOff } from './instance.ts'
 import type { Server, ServerId } from './model.ts'
 import { parseProviderId, providerIdOf } from './provider-id.ts'
-import type { Servers } from './servers.ts'
+import { isWhole, type Servers } from './servers.ts'
+
+const found = (server: Server): InstanceLookup => ({ kind: 'found', ...instanceOf(server) })
 
 export function createInstances(servers: Servers, projectId: number): Instances {
-  function found(server: Server, node: NodeProjection): InstanceLookup {
-    const { instance, notes } = instanceOf(server)
-    if (instance.addresses.length === 0)
-      throw transient(
-        `Node ${node.name}: server ${server.id} has no IPv4 address yet (its state is "${server.state}"), so nothing can be said of the node.`,
-        { code: 'no_addresses' },
-      )
-    return { kind: 'found', instance, notes }
-  }
-
   async function byName(node: NodeProjection, call: Call, fresh: boolean): Promise<InstanceLookup> {
     const { name } = node
     const named = (list: readonly Server[]) => list.filter(({ hostname }) => hostname === name)
@@ -26,7 +18,10 @@ export function createInstances(servers: Servers, projectId: number): Instances 
     // A machine that just joined is younger than what is known.
     if (!fresh && named(all).length === 0) all = await servers.list(call, { fresh: true })
     const [server, ...others] = named(all)
-    if (server && others.length === 0) return found(server, node)
+    if (server && others.length === 0) {
+      const whole = isWhole(server) ? server : await servers.byId(server.id, call, { fresh: true })
+      return found(whole ?? server)
+    }
     if (server) {
       const ids = named(all).map(({ id }) => id)
       return {
@@ -59,7 +54,7 @@ export function createInstances(servers: Servers, projectId: number): Instances 
       if (node.providerId === undefined) return byName(node, call, fresh)
       const id = idOf(node, node.providerId)
       const server = await servers.byId(id, call, { fresh })
-      if (server) return found(server, node)
+      if (server) return found(server)
       return { kind: 'not-found', searched: `server ${id} at Cherry Servers`, notes: [] }
     },
 

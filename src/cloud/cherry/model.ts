@@ -10,7 +10,7 @@ export interface Server {
   plan: string
   region: string
   /** In the API's order. */
-  addresses: { address: string; type: string }[]
+  addresses?: { address: string; type: string }[]
   bgpEnabled?: boolean
   tags?: Record<string, string>
   /** Addresses and ASN of the region's routers, in the API's order. */

@@ -16,17 +16,19 @@ export function parseServer(json: unknown): Server {
     state: text(server.state),
     plan: text(optionalFields(server.plan)?.slug),
     region: text(region?.slug),
-    addresses: list(server.ip_addresses).flatMap((one) => {
-      const entry = optionalFields(one)
-      const address = text(entry?.address)
-      return address === '' ? [] : [{ address, type: text(entry?.type) }]
-    }),
+    ...(Array.isArray(server.ip_addresses) ? { addresses: server.ip_addresses.flatMap(addressOf) } : {}),
     ...(typeof bgp?.enabled === 'boolean' ? { bgpEnabled: bgp.enabled } : {}),
     ...(server.tags === undefined ? {} : { tags: tags(server.tags) }),
     ...(Array.isArray(routers?.hosts) && asn !== undefined
       ? { routers: { hosts: list(routers.hosts).map(text).filter(Boolean), asn } }
       : {}),
   }
+}
+
+function addressOf(json: unknown): { address: string; type: string }[] {
+  const entry = optionalFields(json)
+  const address = text(entry?.address)
+  return address === '' ? [] : [{ address, type: text(entry?.type) }]
 }
 
 export function parseAddress(json: unknown): Address {

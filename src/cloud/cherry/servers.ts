@@ -30,8 +30,8 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
     async byId(id, call, { fresh } = {}) {
       if (fresh) return client.servers.get(id, call)
       const listed = (await shared.get(call)).find((server) => server.id === id)
-      // A list may lag behind, and a server may be in another project: absence is asked for by id.
-      return listed ?? client.servers.get(id, call)
+      // A list may lag behind or say less, and a server may be in another project: what it lacks is asked for by id.
+      return listed && isWhole(listed) ? listed : client.servers.get(id, call)
     },
     list: (call, { fresh } = {}) => (fresh ? shared.fresh(call) : shared.get(call)),
     since: shared.since,
@@ -40,3 +40,6 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
     },
   }
 }
+
+/** As far as a node's labels and addresses are concerned. */
+export const isWhole = ({ addresses, plan, region }: Server) => addresses !== undefined && plan !== '' && region !== ''

@@ -1,4 +1,5 @@
 import ipaddr from 'ipaddr.js'
+import type { Instance } from '../../cloud/provider.ts'
 import type { NodeAddress } from '../../kubernetes/objects.ts'
 
 export type AddressOutcome = { addresses: NodeAddress[] } | { fault: string }
@@ -18,6 +19,18 @@ export function desiredAddresses(
   const all = named ? [...fromCloud] : [...fromCloud, ...present.filter(({ type }) => type === 'Hostname')]
   return providedNodeIp === undefined ? { addresses: all } : preferProvided(all, providedNodeIp)
 }
+
+/** The cloud's addresses with those of the node's on whose type the cloud says nothing. */
+export function withSilent(
+  { addresses, silentOn = [] }: Pick<Instance, 'addresses' | 'silentOn'>,
+  present: readonly NodeAddress[],
+): NodeAddress[] {
+  const kept = present.filter(({ type }) => silentOn.includes(type))
+  if (addresses.length === 0 || kept.length === 0) return [...addresses]
+  return [...addresses, ...kept].sort((a, b) => TYPES.indexOf(a.type) - TYPES.indexOf(b.type))
+}
+
+const TYPES = ['Hostname', 'ExternalIP', 'InternalIP']
 
 export function sameAddresses(a: readonly NodeAddress[], b: readonly NodeAddress[]): boolean {
   return a.length === b.length && a.every((one, i) => one.type === b[i]?.type && one.address === b[i]?.address)

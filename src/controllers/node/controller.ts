@@ -7,7 +7,7 @@ import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNode } from '../nodes.ts'
 import { findMachine, type MachineLookup } from './lookup.ts'
-import { changedNode, isUninitialised, type NodeChange, planLabels, planNode } from './plan.ts'
+import { changedNode, isUninitialised, type NodeChange, type NodePlan, planLabels, planNode } from './plan.ts'
 
 const CONFLICT_TRIES = 5
 
@@ -42,7 +42,7 @@ async function reconcileOnce(cluster: Cluster, given: NodeProjection, token: str
     return { node: (await apply(cluster, node, planLabels(node), call)) ?? node, lookup }
   }
   const plan = planNode(node, lookup.instance)
-  if ('fault' in plan) throw reportProvidedIp(cluster, node, plan.fault)
+  if ('fault' in plan) throw reportFault(cluster, node, plan)
   const after = await apply(cluster, node, plan.changes, call)
   if (!after) return undefined
   await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
@@ -148,16 +148,26 @@ function reportMissing(
   return transient(message)
 }
 
-function reportProvidedIp(cluster: Cluster, node: NodeProjection, fault: string): WindlassError {
-  const message = `Node ${node.name} can't be initialised: ${fault}. Give kubelet one of these, or configure the network or the address family (HCLOUD_NETWORK, HCLOUD_INSTANCES_ADDRESS_FAMILY) that the address belongs to`
+function reportFault(
+  cluster: Cluster,
+  node: NodeProjection,
+  { fault, reason }: Extract<NodePlan, { fault: string }>,
+): WindlassError {
+  const message = `Node ${node.name} can't be initialised: ${fault}${ADVICE[reason]}`
   cluster.recorder.record({
     object: nodeObject(node),
     type: 'Warning',
-    reason: 'ProvidedNodeIPNotFound',
+    reason,
     message,
     component: COMPONENT.node,
   })
   return transient(message)
+}
+
+const ADVICE: Readonly<Record<Extract<NodePlan, { fault: string }>['reason'], string>> = {
+  AddressMissing: '. It is looked for again',
+  ProvidedNodeIPNotFound:
+    '. Give kubelet one of these, or let the cloud list the address: at Hetzner it belongs to a network or an address family that can be set (HCLOUD_NETWORK, HCLOUD_INSTANCES_ADDRESS_FAMILY)',
 }
 
 function isConflict(error: unknown): boolean {

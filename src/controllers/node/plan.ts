@@ -1,7 +1,7 @@
 import type { Instance } from '../../cloud/provider.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { NodeAddress, ObjectMeta, Taint } from '../../kubernetes/objects.ts'
-import { desiredAddresses, sameAddresses } from './addresses.ts'
+import { desiredAddresses, sameAddresses, withSilent } from './addresses.ts'
 import { initialLabels, keptLabels } from './labels.ts'
 
 /** kubelet started with `--cloud-provider=external` sets it; it keeps pods away until the cloud's facts are on the node. */
@@ -19,19 +19,25 @@ export type NodeChange =
   | { kind: 'set-labels'; summary: string; labels: Record<string, string> }
   | { kind: 'set-addresses'; summary: string; addresses: NodeAddress[] }
 
-export type NodePlan = { changes: NodeChange[] } | { fault: string }
+export type NodePlan =
+  | { changes: NodeChange[] }
+  | { fault: string; reason: 'AddressMissing' | 'ProvidedNodeIPNotFound' }
 
 export const isUninitialised = (node: Pick<NodeProjection, 'taints'>) =>
   node.taints.some(({ key }) => key === UNINITIALISED_TAINT)
 
 /** What a node lacks of what its machine at the cloud says. `fault`: it must stay uninitialised, and why. */
 export function planNode(node: NodeProjection, instance: Instance): NodePlan {
-  const wanted = desiredAddresses(instance.addresses, node.addresses, node.providedNodeIp)
-  if (!isUninitialised(node)) {
+  const initialised = !isUninitialised(node)
+  if (!initialised && instance.addresses.length === 0)
+    return { fault: `the cloud has no address for machine ${instance.providerId} yet`, reason: 'AddressMissing' }
+  const fromCloud = initialised ? withSilent(instance, node.addresses) : instance.addresses
+  const wanted = desiredAddresses(fromCloud, node.addresses, node.providedNodeIp)
+  if (initialised) {
     const labels = planLabels(node)
     return { changes: [...labels, ...('fault' in wanted ? [] : planAddresses(node, wanted.addresses))] }
   }
-  if ('fault' in wanted) return wanted
+  if ('fault' in wanted) return { ...wanted, reason: 'ProvidedNodeIPNotFound' }
   const initialise: NodeChange = {
     kind: 'initialise',
     summary: `initialise as ${instance.providerId}`,

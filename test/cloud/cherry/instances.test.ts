@@ -1,5 +1,5 @@
 import t from 'tap'
-import { bench, node, ofKind, twoServers } from './bench.ts'
+import { bench, node, twoServers } from './bench.ts'
 
 t.test('a node is found by provider id in either form, or by the host name of its server', async (t) => {
   const b = await bench(t)
@@ -52,8 +52,25 @@ t.test('either class of address will do, and what is missing is said', async (t)
     kind: 'found',
     notes: [{ reason: 'AddressMissing', message: /public/ }],
   })
-  const none = await bench(t, { account: { servers: [{ ...server, ip_addresses: [] }] } })
-  await t.rejects(none.provider.instances.find(node('worker-1'), b.call), ofKind('transient'))
+  const none = await bench(t, { account: { servers: [{ ...server, ip_addresses: [], state: 'inactive' }] } })
+  t.match(await none.provider.instances.find(node('worker-1'), b.call), {
+    kind: 'found',
+    instance: { addresses: [], silentOn: ['ExternalIP', 'InternalIP'], off: true },
+  })
+})
+
+t.test('what a list leaves out is asked for by id', async (t) => {
+  const b = await bench(t)
+  for (const field of ['ip_addresses', 'region', 'plan']) {
+    b.simulator.control.fault({ match: 'GET /projects/{id}/servers', kind: 'field', field: `*.${field}`, times: -1 })
+    for (const given of [node('worker-1'), node('any', { providerId: '383531' })]) {
+      t.match(await b.worker().instances.find(given, b.call), {
+        kind: 'found',
+        instance: { instanceType: 'e5_1620v4', region: 'LT-Siauliai', silentOn: [], addresses: { length: 3 } },
+      })
+    }
+    b.simulator.control.fault('clear')
+  }
 })
 
 t.test('a name that is nobody’s or two servers’ is never guessed', async (t) => {

@@ -1,5 +1,7 @@
 import t from 'tap'
+import type { Announcement, LoadBalancers } from '../../../src/cloud/provider.ts'
 import { after, bench, CLUSTER_UID, KUBE_VIP, node, ofKind, service, tags, twoServers, UID, workers } from './bench.ts'
+import { Objects } from './objects.ts'
 
 t.test('a Service gets one floating IP with the tags that the replaced controller looks for', async (t) => {
   const b = await bench(t)
@@ -220,6 +222,57 @@ t.test('one bad node keeps no other from its BGP, and is tried again', async (t)
   t.equal(applied.faults.length, 1)
   t.equal(applied.ingress.length, 1)
   t.equal((await b.summaries(after(service(), applied))).length, 1, 'only the one that failed is left to do')
+})
+
+t.test('an odd answer takes nothing from a sound node', async (t) => {
+  const b = await bench(t)
+  const objects = new Objects()
+  for (const n of [1, 2]) objects.addNode(`worker-${n}`, `cherryservers://${383530 + n}`)
+  const applied = await b.ensure(service())
+  objects.apply(applied.announcement as Announcement)
+  const annotated = objects.annotations('worker-1')
+  t.equal(Object.keys(annotated).length, 10)
+  const done = after(service(), applied)
+  const twice = (field: string, value?: unknown) => [
+    { match: 'GET /projects/{id}/servers', kind: 'field', field: `*.${field}`, times: -1, ...(value ? { value } : {}) },
+    { match: 'GET /servers/{id}', kind: 'field', field, times: -1, ...(value ? { value } : {}) },
+  ]
+  const odd = {
+    'no addresses said': [twice('ip_addresses'), 2],
+    'an empty list of addresses': [twice('ip_addresses', []), 0],
+    'no region said': [twice('region'), 2],
+    'no routers said': [twice('region.bgp'), 0],
+    'not found': [
+      [
+        { match: 'GET /projects/{id}/servers', kind: 'http', status: 200, body: [], times: -1 },
+        { match: 'GET /servers/{id}', kind: 'error', code: '404', times: -1 },
+      ],
+      0,
+    ],
+    'no answer': [[{ match: 'GET /projects/{id}/servers', kind: 'html', times: -1 }], 0],
+  } as const
+  for (const [what, [faults, known]] of Object.entries(odd)) {
+    b.simulator.control.fault(faults as object[])
+    const worker = b.worker().loadBalancers as LoadBalancers
+    const again = await worker.plan(done, workers(1, 2), b.call).then(
+      (plan) => worker.apply(plan, b.call),
+      (error) => error,
+    )
+    if (!(again instanceof Error)) {
+      objects.apply(again.announcement as Announcement)
+      t.equal(again.faults.length, known, `${what}: tried again where it may pass`)
+    }
+    t.same(objects.annotations('worker-1'), annotated, what)
+    b.simulator.control.fault('clear')
+  }
+  const [server] = twoServers.servers
+  const private_ = server?.ip_addresses.slice(1)
+  await b.simulator.control.mutate({ servers: [{ hostname: 'worker-1', ip_addresses: private_ }] })
+  const worker = b.worker().loadBalancers as LoadBalancers
+  const last = await worker.apply(await worker.plan(done, workers(1, 2), b.call), b.call)
+  objects.apply(last.announcement as Announcement)
+  t.same(objects.annotations('worker-1'), {}, 'a server that has no public address any more has no sessions')
+  t.match(last.notes, [{ reason: 'NoBgpSpeaker', node: 'worker-1' }])
 })
 
 t.test('without an address nothing else is touched', async (t) => {

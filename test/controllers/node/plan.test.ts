@@ -2,6 +2,7 @@ import t from 'tap'
 import type { Instance } from '../../../src/cloud/provider.ts'
 import { changedNode, planNode } from '../../../src/controllers/node/plan.ts'
 import type { NodeProjection } from '../../../src/events/projection.ts'
+import type { NodeAddress } from '../../../src/kubernetes/objects.ts'
 
 const taint = { key: 'node.cloudprovider.kubernetes.io/uninitialized', value: 'true', effect: 'NoSchedule' }
 const other = { key: 'example.org/keep', effect: 'NoExecute' }
@@ -189,3 +190,23 @@ t.test(
     t.end()
   },
 )
+
+t.test('a cloud that is silent on a type of address takes none from a node, and gives none to a new one', async (t) => {
+  const [host, external, internal] = machine.addresses as [NodeAddress, NodeAddress, NodeAddress]
+  const settled = { ...fresh, taints: [], addresses: [host, external, internal] }
+  const silent = (addresses: NodeAddress[], ...silentOn: string[]): Instance => ({ ...machine, addresses, silentOn })
+  t.same(changesOf(settled, silent([host, external], 'InternalIP')), [])
+  t.same(changesOf(settled, silent([host, internal], 'ExternalIP')), [], 'in the order that it has')
+  t.same(changesOf(settled, silent([], 'ExternalIP', 'InternalIP')), [])
+  const moved = { type: 'ExternalIP', address: '198.51.100.9' }
+  t.match(changesOf(settled, silent([host, moved], 'InternalIP')), [
+    { kind: 'set-addresses', addresses: [host, moved, internal] },
+  ])
+  t.match(changesOf(settled, silent([host, external])), [{ kind: 'set-addresses', addresses: [host, external] }])
+  const kubelets = { ...fresh, addresses: [{ type: 'InternalIP', address: '192.0.2.1' }] }
+  t.match(changesOf(kubelets, silent([host, external], 'InternalIP')), [
+    { kind: 'initialise' },
+    { kind: 'set-addresses', addresses: [host, external] },
+  ])
+  t.match(planNode(kubelets, silent([], 'ExternalIP', 'InternalIP')), { fault: /no address/, reason: 'AddressMissing' })
+})

@@ -9,7 +9,7 @@ import type { BgpSwitch } from './speakers.ts'
 /** Switches that all Services of a cluster ask for at one time, and that are made once. */
 export interface BgpSwitches {
   /** BGP of the project. Returns it with its ASN. */
-  project(project: Project, call: Call): Promise<Project>
+  project(call: Call): Promise<Project>
   server(one: BgpSwitch, call: Call): Promise<void>
   /** It is on its way, or was made just now: `server` sends no other. */
   hasBegun(server: ServerId): boolean
@@ -22,18 +22,20 @@ export function createBgpSwitches(client: CherryClient, known: Servers, projects
   const servers = new Map<ServerId, Promise<void>>()
   let switching: Promise<Project> | undefined
 
-  async function switchProject({ name }: Project, call: Call): Promise<Project> {
+  async function switchProject(call: Call): Promise<Project> {
     // Another Service, or another worker, may have done it since this was planned.
     const present = await projects.get(call)
     if (present.bgpEnabled) return present
-    const answered = await client.project.enableBgp(name, call)
+    const answered = await client.project.enableBgp(present.name, call)
     if (!answered?.localAsn) return await projects.get(call, { fresh: true })
     await projects.learn(answered, call)
     return answered
   }
 
   async function switchServer({ server, node, tags }: BgpSwitch, call: Call): Promise<void> {
-    if (await client.servers.enableBgp(server, tags, call)) return known.switchedOn(server)
+    // Since this was planned, others may have had their turn at the API.
+    const listed = (await known.list(call).catch(() => [])).find(({ id }) => id === server)
+    if (await client.servers.enableBgp(server, listed?.tags ?? tags, call)) return known.switchedOn(server)
     throw transient(`Server ${server} of node ${node} is gone from Cherry Servers.`, { status: 404 })
   }
 
@@ -47,8 +49,8 @@ export function createBgpSwitches(client: CherryClient, known: Servers, projects
     }
   }
 
-  function beginProject(project: Project, call: Call): Promise<Project> {
-    switching ??= switchProject(project, call).finally(() => {
+  function beginProject(call: Call): Promise<Project> {
+    switching ??= switchProject(call).finally(() => {
       switching = undefined
     })
     return switching
@@ -65,7 +67,7 @@ export function createBgpSwitches(client: CherryClient, known: Servers, projects
   }
 
   return {
-    project: (project, call) => shared(() => beginProject(project, call), call),
+    project: (call) => shared(() => beginProject(call), call),
     server: (one, call) => shared(() => beginServer(one, call), call),
     hasBegun: (server) => servers.has(server),
   }

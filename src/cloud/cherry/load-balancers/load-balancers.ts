@@ -1,6 +1,6 @@
 import type { Call } from '../../../call.ts'
 import { parseCherryLoadBalancer } from '../../../config/cherry-load-balancer.ts'
-import { matches, parseSelector } from '../../../config/selector.ts'
+import { parseSelector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
 import { kindOf, messageOf, permanent, transient } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
@@ -15,12 +15,12 @@ import type {
 } from '../../provider.ts'
 import type { Addresses } from '../addresses.ts'
 import type { CherryClient } from '../client.ts'
-import type { Address, Project, Server } from '../model.ts'
+import type { Address, Project } from '../model.ts'
 import type { Projects } from '../projects.ts'
-import { parseProviderId } from '../provider-id.ts'
 import type { Servers } from '../servers.ts'
 import { announce, withdraw } from './announcement.ts'
 import { createBgpSwitches } from './bgp-switches.ts'
+import { type Candidates, createCandidates } from './candidates.ts'
 import { createJudge } from './judge.ts'
 import {
   ADDRESS_NOTE,
@@ -32,15 +32,7 @@ import {
   regionOf,
 } from './own-address.ts'
 import { decideReservation, reservationsToRelease } from './reservation.ts'
-import {
-  type BgpSwitch,
-  bgpSwitches,
-  type Candidate,
-  HOSTNAME_LABEL,
-  REGION_LABEL,
-  type Speaker,
-  speakerOf,
-} from './speakers.ts'
+import { type BgpSwitch, bgpSwitches, HOSTNAME_LABEL, REGION_LABEL, type Speaker, speakerOf } from './speakers.ts'
 import { isOfCluster, reservationsOf, tagsOf } from './tags.ts'
 
 export interface CherryLoadBalancersOptions {
@@ -80,9 +72,7 @@ interface PlanContext {
   addresses: readonly string[] | undefined
   wished: boolean
   superseded: readonly Address[]
-  candidates: readonly Candidate[]
-  /** Nodes whose server could not be read, with why. */
-  unreadable: ReadonlyMap<NodeProjection, Error>
+  nodes: Candidates
   project: Project
 }
 
@@ -98,41 +88,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   const switches = createBgpSwitches(client, servers, projects)
   const judge = createJudge(addresses, keys)
 
-  const takesPart = (node: NodeProjection) =>
-    node.providerId !== undefined &&
-    parseProviderId(node.providerId).kind === 'server' &&
-    matches(selector, node.labels)
-
-  /** The servers of the nodes. One that can't be read leaves the others as they are; one that is gone takes no part. */
-  async function candidatesOf(nodes: readonly NodeProjection[], call: Call) {
-    const unreadable = new Map<NodeProjection, Error>()
-    const ofServers = async (list: readonly Server[]): Promise<Candidate[]> => {
-      const listed = new Map(list.map((server) => [server.id, server]))
-      const found = await Promise.all(
-        nodes.filter(takesPart).map(async (node): Promise<Candidate[]> => {
-          const id = parseProviderId(node.providerId ?? '')
-          if (id.kind !== 'server') return []
-          try {
-            const known = listed.get(id.id)
-            const server = known && isComplete(known) ? known : await servers.byId(id.id, call, { fresh: true })
-            return server ? [{ node, server }] : []
-          } catch (error) {
-            if (kindOf(error) === 'aborted') throw error
-            unreadable.set(node, asError(error))
-            return []
-          }
-        }),
-      )
-      return found.flat()
-    }
-    const askedMs = performance.now()
-    const known = await ofServers(await servers.list(call))
-    const settled = known.every(({ server }) => server.bgpEnabled === true || switches.hasBegun(server.id))
-    if (settled) return { candidates: known, unreadable }
-    unreadable.clear()
-    // An update of a server says its tags anew: they must not be older than need be.
-    return { candidates: await ofServers(await servers.since(askedMs, call)), unreadable }
-  }
+  const { takesPart, candidatesOf } = createCandidates(servers, switches, selector)
 
   function announcementOf(
     context: PlanContext,
@@ -140,11 +96,17 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     localAsn: number,
     failed: ReadonlySet<string> = new Set(),
   ): { announcement: Announcement; notes: Note[] } {
-    const { service, wished, candidates, unreadable } = context
+    const { service, wished } = context
+    const { candidates, unreadable, lost } = context.nodes
     const judged = candidates
       .filter(({ node }) => !failed.has(node.name))
       .map((candidate) => speakerOf(candidate, localAsn))
-    const missing = [...unreadable.keys(), ...candidates.flatMap(({ node }) => (failed.has(node.name) ? [node] : []))]
+    const unsure = new Set(judged.flatMap((one) => ('note' in one && one.unsure ? [one.note.node] : [])))
+    const missing = [
+      ...unreadable.keys(),
+      ...lost,
+      ...candidates.flatMap(({ node }) => (failed.has(node.name) || unsure.has(node.name) ? [node] : [])),
+    ]
     const unknown = new Set(missing.flatMap((node) => [node.name, node.labels[HOSTNAME_LABEL] ?? node.name]))
     return {
       announcement: announce({
@@ -157,7 +119,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         speakers: judged.filter((one): one is Speaker => 'sourceIp' in one),
         unknown,
       }),
-      notes: judged.filter((one): one is Note => 'reason' in one),
+      notes: [...lost.map(noteLost), ...judged.flatMap((one) => ('note' in one ? [one.note] : []))],
     }
   }
 
@@ -178,7 +140,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   /** BGP of the project, and the ASN that its servers have. */
   async function projectAsn({ changes, context }: MadePlan, call: Call): Promise<number> {
     const switching = changes.some(({ kind }) => kind === 'enable-project-bgp')
-    const project = switching ? await switches.project(context.project, call) : context.project
+    const project = switching ? await switches.project(call) : context.project
     if (project.localAsn !== 0) return project.localAsn
     throw transient('Cherry Servers has not given the project an ASN yet, so its nodes have no BGP sessions.', {
       code: 'no_asn',
@@ -231,7 +193,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const { wish, keep, claim, superseded, leftAlone } = await judge(service, owner, call)
       const region = regionOf(service, settings)
       if (!wish && !keep && region === undefined) noRegion(service)
-      const [{ candidates, unreadable }, project] = await Promise.all([candidatesOf(nodes, call), projects.get(call)])
+      const [found, project] = await Promise.all([candidatesOf(nodes, call), projects.get(call)])
       const tags = tagsOf(owner)
       const context: PlanContext = {
         service,
@@ -240,8 +202,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         addresses: wish?.addresses ?? (keep ? [keep.address] : undefined),
         wished: wish !== undefined,
         superseded,
-        candidates,
-        unreadable,
+        nodes: found,
         project,
       }
       const changes: CherryChange[] = []
@@ -256,7 +217,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         })
       if (!project.bgpEnabled)
         changes.push({ kind: 'enable-project-bgp', name: project.name, summary: 'switch BGP on for the project' })
-      for (const one of bgpSwitches(candidates))
+      for (const one of bgpSwitches(found.candidates))
         changes.push({ kind: 'enable-server-bgp', ...one, summary: `switch BGP on for the server of node ${one.node}` })
       const preview = announcementOf(context, context.addresses ?? ['(the new floating IP)'], project.localAsn)
       return { changes, notes: leftAlone.map(noteLeftAlone), announcement: preview.announcement, context }
@@ -277,7 +238,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       return {
         ingress: address.map((ip) => ({ ip, ipMode: 'VIP' })),
         notes,
-        faults: [...context.unreadable.values(), ...failed.values()],
+        faults: [...context.nodes.unreadable.values(), ...failed.values()],
         announcement,
         ...(doubtMs > 0 ? { againMs: Math.min(doubtMs, AGAIN_MS) } : {}),
         // A look for others is worth waiting for only when the Service has its address.
@@ -345,10 +306,6 @@ function parsed<T>(result: { value: T } | { fault: string }, name: string): T {
   return result.value
 }
 
-/** A list may leave out what a single read has. */
-const isComplete = (server: Candidate['server']) =>
-  server.bgpEnabled !== undefined && server.tags !== undefined && server.routers !== undefined
-
 const asError = (error: unknown) => (error instanceof Error ? error : new Error(messageOf(error)))
 
 function noRegion({ namespace, name }: ServiceProjection): never {
@@ -365,6 +322,13 @@ const release = (address: Address): CherryChange => ({
 })
 
 const uniqueById = (addresses: readonly Address[]) => [...new Map(addresses.map((one) => [one.id, one])).values()]
+
+const noteLost = ({ name, providerId }: NodeProjection): Note => ({
+  type: 'Warning',
+  reason: 'NoBgpSpeaker',
+  message: `Node ${name} announces no new addresses: server ${providerId} is not found at Cherry Servers`,
+  node: name,
+})
 
 const noteReleased = ({ address }: Address): Note => ({
   type: 'Normal',

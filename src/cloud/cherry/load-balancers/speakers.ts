@@ -23,18 +23,26 @@ export interface Candidate {
   server: Server
 }
 
-/** What a node lacks to take part is for its user to see; the others go on without it. */
-export function speakerOf({ node, server }: Candidate, localAsn: number): Speaker | Note {
+/**
+ * What a node lacks to take part is for its user to see; the others go on without it. What has been announced for it stays (`unsure`) where
+ * an answer leaves out or empties what it should have: that takes nothing from a sound node.
+ */
+export function speakerOf({ node, server }: Candidate, localAsn: number): Speaker | { note: Note; unsure: boolean } {
   const sourceIp = publicIpOf(server)
-  const { routers } = server
-  const lacks = (what: string): Note => ({
-    type: 'Warning',
-    reason: 'NoBgpSpeaker',
-    message: `Node ${node.name} announces no addresses: ${what}`,
-    node: node.name,
+  const { routers, addresses = [] } = server
+  const lacks = (what: string, unsure = false) => ({
+    note: {
+      type: 'Warning' as const,
+      reason: 'NoBgpSpeaker',
+      message: `Node ${node.name} announces no addresses: ${what}`,
+      node: node.name,
+    },
+    unsure,
   })
+  if (addresses.length === 0) return lacks(`server ${server.id} has no addresses`, true)
   if (sourceIp === undefined) return lacks(`server ${server.id} has no public IPv4 address for its BGP sessions`)
-  if (!routers || routers.hosts.length === 0) return lacks(`region "${server.region}" has no BGP routers`)
+  if (!routers || routers.hosts.length === 0)
+    return lacks(`region "${server.region}" has no BGP routers`, routers === undefined)
   return {
     node: node.name,
     hostname: node.labels[HOSTNAME_LABEL] ?? node.name,
