@@ -91,6 +91,8 @@ const usesHttpCheck = `(${isHttp('health-check-protocol')}) || (!(${present('hea
 const USED: Partial<Record<AnnotationName, string>> = {
   'private-ipv4': 'unknown',
   'private-subnet-ip-range': 'unknown',
+  'disable-private-ingress': `!(${present('hostname')})`,
+  'ipv6-disabled': `!(${present('hostname')})`,
   'http-certificates': `!(${isManaged})`,
   'http-managed-certificate-domains': isManaged,
   'health-check-http-domain': usesHttpCheck,

@@ -85,9 +85,10 @@ export function createActionPoller(options: ActionPollerOptions): ActionPoller {
       const action = byId.get(one.id)
       if (!action && ++one.misses >= MISSES)
         settle(one, () => one.reject(transient(`Hetzner Cloud: action ${one.id} (${one.command}) is not found`)))
-      else if (!action || action.status === 'running') again(one)
-      else if (action.status === 'error') settle(one, () => one.reject(failed(action)))
-      else settle(one, () => one.resolve())
+      else if (action?.status === 'success') settle(one, () => one.resolve())
+      else if (action?.status === 'error') settle(one, () => one.reject(failed(action)))
+      // Also one in a state that nobody knows yet.
+      else again(one)
     }
   }
 

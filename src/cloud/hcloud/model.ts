@@ -10,6 +10,8 @@ export type CloudServerId = number & { readonly [brand]: 'cloud-server' }
 export interface PrivateNet {
   network: number
   ip: string
+  /** Of servers: further addresses, which are in use but never a node's. */
+  aliasIps?: string[]
 }
 
 export interface Server {
@@ -96,6 +98,8 @@ export interface Network {
   ipRange?: string
   /** CIDRs. */
   subnets: string[]
+  /** Addresses of the cloud itself, one in each subnet. */
+  gateways: string[]
   routes: { destination: string; gateway: string }[]
 }
 

@@ -83,6 +83,7 @@ export function parseNetwork(json: unknown): Network {
     name: text(network.name) ?? '',
     ...present('ipRange', text(network.ip_range)),
     subnets: list(network.subnets).flatMap((subnet) => text(record(subnet).ip_range) ?? []),
+    gateways: list(network.subnets).flatMap((subnet) => text(record(subnet).gateway) ?? []),
     routes: list(network.routes).flatMap((route) => {
       const [destination, gateway] = [text(record(route).destination), text(record(route).gateway)]
       return destination === undefined || gateway === undefined ? [] : [{ destination, gateway }]
@@ -220,7 +221,8 @@ function target(json: unknown): Target {
 function privateNets(value: readonly unknown[]): PrivateNet[] {
   return value.flatMap((json) => {
     const [network, ip] = [number(record(json).network), text(record(json).ip)]
-    return network === undefined ? [] : [{ network, ip: ip ?? '' }]
+    const aliasIps = list(record(json).alias_ips).flatMap((one) => text(one) ?? [])
+    return network === undefined ? [] : [{ network, ip: ip ?? '', ...(aliasIps.length > 0 ? { aliasIps } : {}) }]
   })
 }
 

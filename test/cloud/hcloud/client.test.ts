@@ -185,6 +185,16 @@ t.test('actions of many runs are polled together, and each run gets its own outc
   t.ok(of.reports.length - before <= 4, 'polled in batches')
 })
 
+t.test('an action in a state that nobody knows yet goes on, until its end is known', async (t) => {
+  const of = await open(t, { action_ms: 60 })
+  const poller = createActionPoller({ get: of.client.actions.get })
+  t.teardown(() => poller.close())
+  const { actions } = await of.client.loadBalancers.changeAlgorithm(of.id, 'least_connections', callOf())
+  of.control.fault({ match: 'GET /actions', kind: 'field', field: 'actions.*.status', value: 'paused', times: 2 })
+  await poller.wait(actions, callOf())
+  t.equal(of.control.counters().calls['GET /actions'], 3)
+})
+
 t.test('what the API always says, but did not say this time, is no "none"', async (t) => {
   const of = await open(t)
   const [server] = (of.control.state().servers ?? []) as { id: number }[]

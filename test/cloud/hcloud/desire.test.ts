@@ -168,3 +168,29 @@ t.test('targets are the nodes that the selector takes, by kind and number, each 
     ['w1', 'w2', 'b'],
   )
 })
+
+t.test('annotations that nothing looks at beside others may be anything', async (t) => {
+  const cases: [Record<string, string>, number][] = [
+    [{ 'ipv6-disabled': 'x', 'disable-private-ingress': 'x' }, 2],
+    [{ 'ipv6-disabled': 'x', 'disable-private-ingress': 'x', hostname: 'lb.example.com' }, 0],
+    [{ 'private-ipv4': 'x' }, 1],
+    [{ 'http-certificates': ',', protocol: 'https' }, 1],
+  ]
+  for (const [annotations, count] of cases)
+    t.equal(desired(annotations).faults.length, count, JSON.stringify(annotations))
+  t.strictSame(desired({ 'private-ipv4': 'x' }, { hasNetwork: false }).faults, [])
+})
+
+t.test('the staging switch takes what Go takes for true, and everything else for false', async (t) => {
+  const managed = {
+    protocol: 'https',
+    'certificate-type': 'managed',
+    'http-managed-certificate-domains': 'a.example',
+  }
+  for (const [text, staging] of Object.entries({ true: true, T: true, 1: true, false: false, yes: false, '': false }))
+    t.match(
+      desired({ ...managed, 'http-managed-certificate-acme-staging': text }).desired.certificates,
+      { staging },
+      text,
+    )
+})

@@ -196,8 +196,9 @@ t.test('a load balancer is adopted by name, unless somebody else owns it', async
   t.strictSame(lb.labels, { team: 'a', 'hcloud-ccm/service-uid': UID })
   t.strictSame([lb.location.name, lb.algorithm.type, targetsOf(lb)], ['hel1', 'least_connections', ['server 1']])
   const before = JSON.stringify(lbOf(of, 'theirs'))
+  // It comes again: the owner may go without any change here.
   await t.rejects(of.ensure(service({ name: 'theirs' }, { uid: 'second' }), nodes(1)), {
-    kind: 'permanent',
+    kind: 'transient',
     message: /belongs to the Service with uid other/,
   })
   t.equal(JSON.stringify(lbOf(of, 'theirs')), before)
@@ -331,19 +332,120 @@ t.test('several that want into one network at once wait for their turn', async (
   t.equal(loadBalancersOf(of).length, uids.length)
 })
 
-t.test('an address that is taken leaves the rest done and the Service without addresses', async (t) => {
+t.test('an address that somebody has is refused before anything is made or detached', async (t) => {
+  const [first, second] = inNetwork(1, 2)
+  const gateway = { ...NETWORK, subnets: NETWORK.subnets.map((subnet) => ({ ...subnet, gateway: '10.0.0.1' })) }
+  const of = await open(t, {
+    account: {
+      networks: [gateway],
+      servers: [
+        { ...first, private_net: [{ network: 'net', ip: '10.0.0.11', alias_ips: ['10.0.0.33'] }] },
+        second,
+        { id: 9, name: 'elsewhere' },
+      ],
+      load_balancers: [{ name: 'other', private_net: [{ network: 'net', ip: '10.0.0.90' }] }],
+    },
+    ...withNetwork,
+  })
+  const on = nodes(1, 2)
+  const at = (ip: string) => service({ name: 'mine', 'private-ipv4': ip, 'use-private-ip': 'true' })
+  await t.rejects(of.ensure(at('10.0.0.11'), on), { kind: 'permanent', message: /is that of server "w1"/ })
+  t.equal(loadBalancersOf(of).length, 1, 'nothing is made')
+  const { ingress } = await of.ensure(at('10.0.0.77'), on)
+  t.equal(ingress.at(-1)?.ip, '10.0.0.77')
+  const taken: [string, RegExp][] = [
+    ['10.0.0.12', /is that of server "w2"/],
+    ['10.0.0.33', /is that of server "w1"/],
+    ['10.0.0.90', /is that of load balancer "other"/],
+    ['10.0.0.1', /is that of the gateway/],
+    ['10.9.0.1', /in no subnet/],
+  ]
+  for (const [ip, message] of taken) {
+    await t.rejects(of.ensure(at(ip), on), { kind: 'permanent', message }, ip)
+    const lb = lbOf(of, 'mine')
+    t.strictSame([lb.private_net[0]?.ip, targetsOf(lb)], ['10.0.0.77', ['server 1 private', 'server 2 private']], ip)
+  }
+  of.simulator.control.mutate({ servers: [{ name: 'w2', delete: true }] })
+  const moved = await of.ensure(at('10.0.0.12'), nodes(1))
+  t.equal(moved.ingress.at(-1)?.ip, '10.0.0.12', 'an address that was given up meanwhile')
+})
+
+t.test('an address that the API refuses leaves the rest done and the Service without addresses', async (t) => {
   const of = await open(t, { account: { networks: [NETWORK], servers: inNetwork(1) }, ...withNetwork })
-  await t.rejects(of.ensure(service({ 'private-ipv4': '10.0.0.11' }), nodes(1)), {
+  const match = 'POST /load_balancers/{id}/actions/attach_to_network'
+  of.simulator.control.fault({ match, kind: 'error', code: 'ip_not_available', status: 422 })
+  await t.rejects(of.ensure(service({ 'private-ipv4': '10.0.0.50' }), nodes(1)), {
     kind: 'permanent',
     code: 'ip_not_available',
   })
   t.strictSame(targetsOf(lbOf(of)), ['server 1'])
-  await t.rejects(of.ensure(service({ 'private-ipv4': '10.9.0.1' }), nodes(1)), {
-    kind: 'permanent',
-    message: /in no subnet/,
-  })
   const { ingress } = await of.ensure(service({ 'private-ipv4': '10.0.0.77' }), nodes(1))
   t.equal(ingress.at(-1)?.ip, '10.0.0.77')
+})
+
+t.test('a Service that asks for what can not be keeps its targets in step with its nodes', async (t) => {
+  const of = await open(t, { account: { networks: [NETWORK], servers: inNetwork(1, 2, 3) }, ...withNetwork })
+  const wishes: Record<string, string>[] = [
+    { protocol: 'quic' },
+    { 'health-check-port': '0' },
+    { protocol: 'https', 'http-certificates': 'none' },
+    { type: 'lb99' },
+    { 'private-ipv4': '10.9.9.9' },
+  ]
+  const { ingress } = await of.ensure(service(), nodes(1, 2))
+  const before = lbOf(of)
+  for (const [i, wish] of wishes.entries()) {
+    const wanted = service({ ...wish, 'algorithm-type': 'least_connections', name: 'another' }, { ingress })
+    const second = i % 2 === 0 ? 3 : 2
+    const applied = await of.run(wanted, nodes(1, second))
+    const what = JSON.stringify(wish)
+    t.match(applied.faults, [{ kind: 'permanent', code: 'invalid_service' }], what)
+    t.strictSame(applied.ingress, ingress, 'the status stays')
+    const after = lbOf(of)
+    t.strictSame(targetsOf(after), ['server 1', `server ${second}`], what)
+    t.strictSame({ ...after, targets: [] }, { ...before, targets: [] }, 'nothing else is changed')
+    await t.rejects(of.run(wanted, nodes(1, second)), { code: 'invalid_service' }, 'nothing to do is just the fault')
+  }
+})
+
+t.test('what says which nodes are targets must be right for targets to change', async (t) => {
+  const of = await open(t, {
+    account: {
+      networks: [NETWORK],
+      servers: inNetwork(1, 2),
+      load_balancers: [{ name: 'unowned', targets: [{ type: 'server', server: 'w1' }] }],
+    },
+  })
+  await of.ensure(service(), nodes(1))
+  const refused: Record<string, string>[] = [
+    { 'node-selector': 'a in' },
+    { 'use-private-ip': 'maybe' },
+    { 'use-private-ip': 'true' },
+    { name: 'unowned', protocol: 'quic' },
+  ]
+  for (const wish of refused) {
+    const uid = wish.name === undefined ? UID : 'another'
+    await t.rejects(of.run(service(wish, { uid }), nodes(1, 2)), { code: 'invalid_service' }, JSON.stringify(wish))
+    for (const lb of loadBalancersOf(of)) t.strictSame(targetsOf(lb), ['server 1'], JSON.stringify(wish))
+  }
+})
+
+t.test('a fault that only matters for what has to be made does not trouble what is there', async (t) => {
+  const of = await open(t, { account: { networks: [NETWORK], servers: inNetwork(1) }, ...withNetwork })
+  await t.rejects(of.ensure(service({ name: ' ' }), nodes(1)), { message: /name: " " is empty/ })
+  await t.rejects(of.ensure(service({ 'private-subnet-ip-range': 'x' }), nodes(1)), { message: /is not a CIDR/ })
+  t.strictSame(loadBalancersOf(of), [])
+  await of.ensure(service({ name: 'mine', 'private-ipv4': '10.0.0.77' }), nodes(1))
+  const idle = { name: '', 'private-subnet-ip-range': 'x', 'private-ipv4': '10.0.0.77' }
+  const { notes } = await of.ensure(service(idle), nodes(1))
+  t.match(notes, [
+    { reason: 'AnnotationIgnored', message: /name: "" is empty/ },
+    { reason: 'AnnotationIgnored', message: /private-subnet-ip-range/ },
+  ])
+  t.equal(lbOf(of).name, 'mine')
+  // Another address is another attachment, for which the subnet counts.
+  await t.rejects(of.ensure(service({ ...idle, 'private-ipv4': '10.0.0.78' }), nodes(1)), { message: /is not a CIDR/ })
+  t.equal(lbOf(of).private_net[0]?.ip, '10.0.0.77')
 })
 
 t.test('a server joins as soon as it is in the network', async (t) => {

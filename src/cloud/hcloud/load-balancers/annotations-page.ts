@@ -12,7 +12,8 @@ export function annotationsPage(): string {
 <!-- Made by infra/docs.ts from src/cloud/hcloud/load-balancers/annotations.ts: change it there. -->
 
 Each name has the prefix \`${PREFIX}\`. An annotation goes before the setting that stands in for it. All are checked before anything
-is created or changed; one that is wrong leaves everything as it is, and an Event names every fault at once.
+is created or changed. With one that is wrong nothing is made, and of what is there only the targets still follow the nodes; an Event names every
+fault at once.
 
 | annotation | values | default | effect | when removed |
 | --- | --- | --- | --- | --- |

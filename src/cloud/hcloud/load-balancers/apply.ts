@@ -9,7 +9,7 @@ import type { ActOptions } from '../transport.ts'
 import type { LoadBalancerChange } from './changes.ts'
 import { type Creation, planCreation, targetBody } from './create.ts'
 import { listenerBody } from './listeners.ts'
-import { badTarget, planLoadBalancer, type Wanted } from './plan.ts'
+import { badTarget, type Planned, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
 
 export interface ApplyOptions {
@@ -39,13 +39,14 @@ const MAX_ROUNDS = 3
 export async function applyChanges(
   wanted: Wanted,
   observed: LoadBalancer,
+  plan: (wanted: Wanted, observed: LoadBalancer) => Planned,
   options: ApplyOptions,
   call: Call,
 ): Promise<Outcome> {
   const run = createRun(observed.id, options, call)
   let lb = observed
   for (let round = 1; ; round++) {
-    const { changes } = planLoadBalancer(wanted, lb)
+    const { changes } = plan(wanted, lb)
     const pending = changes.filter((change) => !run.failed.has(change.summary))
     const barrier = pending.findLastIndex(({ kind }) => kind === 'attach' || kind === 'detach')
     const now = barrier < 0 || round === MAX_ROUNDS ? pending : pending.slice(0, barrier + 1)

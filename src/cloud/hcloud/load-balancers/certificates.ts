@@ -17,7 +17,7 @@ export interface CertificatePlan {
   faults: string[]
 }
 
-const NOTHING: CertificatePlan = { ids: [], before: [], after: [], notes: [], faults: [] }
+export const NO_CERTIFICATES: CertificatePlan = { ids: [], before: [], after: [], notes: [], faults: [] }
 
 /** Pure. `known` are all certificates of the project. */
 export function planCertificates(
@@ -25,7 +25,7 @@ export function planCertificates(
   uid: string,
   known: readonly Certificate[],
 ): CertificatePlan {
-  if (wanted.kind === 'none') return NOTHING
+  if (wanted.kind === 'none') return NO_CERTIFICATES
   if (wanted.kind === 'uploaded') return planUploaded(wanted.references, known)
   return planManaged(wanted, uid, known)
 }
@@ -49,7 +49,7 @@ function planUploaded(references: readonly string[], known: readonly Certificate
     found[i] ? [] : [`certificate "${reference}" does not exist in the project: upload it, or correct its name or id`],
   )
   const ids = [...new Set(found.flatMap((certificate) => (certificate ? [certificate.id] : [])))].sort((a, b) => a - b)
-  return { ...NOTHING, ids, faults }
+  return { ...NO_CERTIFICATES, ids, faults }
 }
 
 function planManaged(
@@ -65,14 +65,14 @@ function planManaged(
     const foreign = known.find((certificate) => certificate.name === name)
     if (foreign)
       return {
-        ...NOTHING,
+        ...NO_CERTIFICATES,
         faults: [
           `the name "${name}" of the managed certificate is taken by certificate ${foreign.id}, which was not made for this Service: choose another in annotation load-balancer.hetzner.cloud/http-managed-certificate-name, or use it with certificate-type "uploaded"`,
         ],
       }
     const labels = { [OWNER_LABEL]: uid, ...(staging ? { 'HC-Use-Staging-CA': 'true' } : {}) }
     const summary = `create managed certificate "${name}" for ${domains.join(', ')}`
-    return { ...NOTHING, before: [{ kind: 'create-certificate', summary, name, domains, labels }], after }
+    return { ...NO_CERTIFICATES, before: [{ kind: 'create-certificate', summary, name, domains, labels }], after }
   }
   const notes: Note[] = []
   if (!sameSet(mine.domainNames, domains))
@@ -88,7 +88,7 @@ function planManaged(
       message: `managed certificate "${name}" could not be issued${mine.issuanceError ? `: ${mine.issuanceError}` : ''}. Check that its domains are in Hetzner DNS, then delete it to have it made again`,
     })
   return {
-    ...NOTHING,
+    ...NO_CERTIFICATES,
     ids: [mine.id],
     after,
     notes,

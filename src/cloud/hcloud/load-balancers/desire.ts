@@ -1,3 +1,4 @@
+import { parseBool } from '../../../config/grammar.ts'
 import { matches } from '../../../config/selector.ts'
 import type { HcloudLoadBalancerDefaults } from '../../../config/types.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
@@ -41,22 +42,34 @@ export interface DesireOptions {
 
 export const DEFAULT_TYPE = 'lb11'
 
-/** Pure. `faults` lists everything that is wrong with the Service; with any of them nothing may be sent. */
-export function desire(
-  service: ServiceProjection,
-  nodes: readonly NodeProjection[],
-  options: DesireOptions,
-): { desired: Desired; faults: string[]; notes: Note[] } {
+export interface Wish {
+  desired: Desired
+  /** Everything that is wrong with the Service; with any of these nothing is made, and of a load balancer that is there only targets change. */
+  faults: string[]
+  /** Wrong only where a load balancer has to be made, or attached to the network: one that is there keeps its name and its place. */
+  faultsIfMade: string[]
+  faultsIfAttached: string[]
+  /** Which targets are wanted is known in spite of all faults. */
+  targetsKnown: boolean
+  notes: Note[]
+}
+
+/** Pure. */
+export function desire(service: ServiceProjection, nodes: readonly NodeProjection[], options: DesireOptions): Wish {
   const { defaults } = options
   const { values, faults: annotationFaults, remarks } = parseAnnotations(service.annotations)
   const unused = unusedAnnotations(values, options)
-  const faults = annotationFaults.flatMap(({ name, message }) => (unused.has(name) ? [] : [message]))
+  const used = annotationFaults.filter(({ name }) => !unused.has(name))
+  const faultsOf = (which: (name: AnnotationName) => boolean) =>
+    used.flatMap(({ name, message }) => (which(name) ? [message] : []))
+  const faults = faultsOf((name) => !IF_MADE.has(name) && !IF_ATTACHED.has(name))
   const ignored = annotationFaults.flatMap(({ name, message }) =>
     unused.has(name) ? [`${message}; it is not used`] : [],
   )
-  const notes: Note[] = [...remarks, ...ignored].map((message) => warning('AnnotationIgnored', message))
+  const notes: Note[] = [...remarks, ...ignored].map(annotationIgnored)
   const usePrivateIp = values['use-private-ip'] ?? defaults.usePrivateIp
-  if (usePrivateIp && !options.hasNetwork)
+  const lacksNetwork = usePrivateIp && !options.hasNetwork
+  if (lacksNetwork)
     faults.push(`use-private-ip needs a network: set HCLOUD_NETWORK, or annotation ${PREFIX}use-private-ip to "false"`)
   const protocol: Protocol = values.protocol ?? 'tcp'
   const usesProxyProtocol = values['uses-proxyprotocol'] ?? defaults.usesProxyProtocol ?? false
@@ -95,14 +108,24 @@ export function desire(
       },
     },
     faults,
+    faultsIfMade: faultsOf((name) => IF_MADE.has(name)),
+    faultsIfAttached: faultsOf((name) => IF_ATTACHED.has(name)),
+    targetsKnown: !lacksNetwork && faultsOf((name) => OF_TARGETS.has(name)).length === 0,
     notes,
   }
 }
+
+const IF_MADE: ReadonlySet<AnnotationName> = new Set(['name'])
+const IF_ATTACHED: ReadonlySet<AnnotationName> = new Set(['private-subnet-ip-range'])
+const OF_TARGETS: ReadonlySet<AnnotationName> = new Set(['node-selector', 'use-private-ip'])
+
+export const annotationIgnored = (message: string): Note => warning('AnnotationIgnored', message)
 
 /** Annotations that nothing looks at beside the others: a fault in one of them has no consequence. */
 function unusedAnnotations(values: AnnotationValues, options: DesireOptions): Set<AnnotationName> {
   const unused = new Set<AnnotationName>()
   if (!options.hasNetwork) unused.add('private-ipv4').add('private-subnet-ip-range')
+  if (values.hostname !== undefined) unused.add('ipv6-disabled').add('disable-private-ingress')
   const managed = values['certificate-type'] === 'managed'
   unused.add(managed ? 'http-certificates' : 'http-managed-certificate-domains')
   if (healthCheckProtocol(values.protocol ?? 'tcp', values, options.defaults) === 'tcp')
@@ -149,7 +172,7 @@ function wantedCertificates(
       kind: 'managed',
       name: values['http-managed-certificate-name'] || managedCertificateName(service.uid),
       domains,
-      staging: values['http-managed-certificate-acme-staging'] === 'true',
+      staging: isTrue(values['http-managed-certificate-acme-staging'] ?? ''),
     }
   }
   if (
@@ -283,6 +306,12 @@ function fieldNotes(service: ServiceProjection): Note[] {
 
 function warning(reason: string, message: string): Note {
   return { type: 'Warning', reason, message }
+}
+
+/** What is no boolean is not true. */
+function isTrue(text: string): boolean {
+  const parsed = parseBool(text)
+  return 'value' in parsed && parsed.value
 }
 
 function negated(value: boolean | undefined): boolean | undefined {

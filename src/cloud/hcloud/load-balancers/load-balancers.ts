@@ -2,31 +2,36 @@ import type { Redis } from 'ioredis'
 import type { Call } from '../../../call.ts'
 import { matches } from '../../../config/selector.ts'
 import type { HcloudSettings } from '../../../config/types.ts'
-import { kindOf, messageOf, permanent, transient, type WindlassError } from '../../../errors.ts'
-import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
-import type { Applied, LoadBalancers, Note, SoughtPlan } from '../../provider.ts'
+import { kindOf, messageOf, transient } from '../../../errors.ts'
+import type { Applied, LoadBalancers, Note } from '../../provider.ts'
 import type { RobotServers } from '../../robot/servers.ts'
 import type { ActionPoller } from '../actions.ts'
 import { isCode, isNotFound } from '../api-error.ts'
 import type { HcloudClient } from '../client.ts'
-import type { CloudServerId, Listener, LoadBalancer, LoadBalancerType, Server } from '../model.ts'
+import type { LoadBalancer } from '../model.ts'
 import type { ConfiguredNetwork } from '../network.ts'
 import type { Servers } from '../servers.ts'
 import { ANNOTATIONS, PREFIX } from './annotations.ts'
 import { applyChanges, comeBack, createLoadBalancer, createTurns } from './apply.ts'
-import { checkAttachment } from './attachment.ts'
-import { type CertificatePlan, deleteCertificate, ownCertificates, planCertificates } from './certificates.ts'
+import { type CertificatePlan, deleteCertificate, ownCertificates } from './certificates.ts'
 import type { LoadBalancerChange } from './changes.ts'
-import { planCreation } from './create.ts'
-import { type Desired, desire } from './desire.ts'
-import { defaultName, OWNER_LABEL, RELEASED_LABEL } from './names.ts'
-import { findForDeletion, findForService } from './observe.ts'
-import { type Planned, planLoadBalancer, type Wanted } from './plan.ts'
+import { RELEASED_LABEL } from './names.ts'
+import { findForDeletion } from './observe.ts'
+import { planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
+import {
+  createPlanner,
+  desireOptionsOf,
+  type HcloudPlan,
+  invalid,
+  judge,
+  required,
+  withCertificates,
+} from './planner.ts'
 import { listPossessions } from './possessions.ts'
 import { createLoadBalancerReads } from './reads.ts'
 import { ingressOf } from './status.ts'
-import { needsRobot, type RobotKnowledge, resolveTargets, targetsKey, wantedTargets } from './targets.ts'
-import { createLoadBalancerTypes, resolveType } from './types.ts'
+import { targetsKey, wantedTargets } from './targets.ts'
+import { createLoadBalancerTypes } from './types.ts'
 
 export interface LoadBalancersOptions {
   client: HcloudClient
@@ -39,23 +44,6 @@ export interface LoadBalancersOptions {
   prefix: string
 }
 
-/** A plan with what it was made from, so that it can be carried out and made again on the way. */
-interface HcloudPlan extends SoughtPlan {
-  readonly changes: readonly LoadBalancerChange[]
-  readonly context?: PlanContext
-}
-
-interface PlanContext {
-  desired: Desired
-  /** Without the ids of certificates that are still to be made. */
-  wanted: Wanted
-  /** For a load balancer that has to be made. */
-  type?: LoadBalancerType
-  observed?: LoadBalancer
-  certificates: CertificatePlan
-  faults: Error[]
-}
-
 const CERTIFICATE_PENDING_MS = 5000
 
 export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancers {
@@ -64,95 +52,8 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
   const types = createLoadBalancerTypes(options)
   const pace = { oneByOne: false }
   const inTurn = createTurns()
-  const desireOptions = {
-    defaults: settings.loadBalancers,
-    hasNetwork: settings.network !== undefined,
-    robotEnabled: settings.robot !== undefined,
-  }
-
-  async function plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<HcloudPlan> {
-    const { desired, faults, notes } = desire(service, nodes, desireOptions)
-    if (faults.length > 0) throw invalid(service, faults)
-    const observed = await findForService(service, desired.name, reads, call)
-    const certificates = await lookUpCertificates(service, desired, call)
-    const placed = observed !== undefined || desired.placement.location || desired.placement.networkZone
-    const networkId = await network.id(call)
-    const attachmentFaults = await checkAttachment(desired.attachment, observed, network, networkId, call)
-    const all = [...certificates.faults, ...attachmentFaults]
-    if (!placed)
-      all.push(
-        `neither ${PREFIX}location nor ${PREFIX}network-zone set: add one of the annotations, or set HCLOUD_LOAD_BALANCERS_LOCATION or HCLOUD_LOAD_BALANCERS_NETWORK_ZONE`,
-      )
-    if (all.length > 0) throw invalid(service, all)
-    const { type, notes: typeNotes } = await resolveType(desired.type, observed, types, call)
-    const knowledge = await askRobot(desired, call)
-    const resolved = resolveTargets(desired.targets, { usePrivateIp: desired.usePrivateIp, robot: knowledge })
-    const base: Wanted = {
-      ...desired,
-      uid: service.uid,
-      defaultName: defaultName(service.uid),
-      type: undefined,
-      ...(networkId === undefined ? {} : { network: networkId }),
-      listeners: withCertificates(desired.listeners, certificates.ids),
-      targets: resolved.targets,
-      targetsOpen: resolved.open || knowledge.kind === 'unavailable',
-      unusable: new Map(),
-    }
-    const wanted: Wanted = { ...base, ...(type ? { type } : {}) }
-    wanted.unusable = await unusableOf(wanted, observed, call)
-    const planned: Planned = observed ? planLoadBalancer(wanted, observed) : planCreation(wanted, required(type))
-    const robotFault =
-      knowledge.kind === 'unavailable' && needsRobot(desired.targets, desired.usePrivateIp) ? [knowledge.error] : []
-    return {
-      changes: [...certificates.before, ...planned.changes, ...certificates.after],
-      notes: [...notes, ...typeNotes, ...certificates.notes, ...resolved.notes, ...planned.notes],
-      unmarked: observed?.labels[OWNER_LABEL] !== service.uid,
-      context: {
-        desired,
-        wanted,
-        ...(type ? { type } : {}),
-        ...(observed ? { observed } : {}),
-        certificates,
-        faults: [...planned.faults, ...robotFault],
-      },
-    }
-  }
-
-  async function lookUpCertificates(
-    service: ServiceProjection,
-    desired: Desired,
-    call: Call,
-  ): Promise<CertificatePlan> {
-    const known = desired.certificates.kind === 'none' ? [] : await reads.certificates(call)
-    return planCertificates(desired.certificates, service.uid, known)
-  }
-
-  async function askRobot(desired: Desired, call: Call): Promise<RobotKnowledge> {
-    if (!robot || !needsRobot(desired.targets, desired.usePrivateIp)) return { kind: 'no-client' }
-    try {
-      return { kind: 'known', servers: (await robot.list(call)).servers }
-    } catch (error) {
-      if (kindOf(error) === 'aborted') throw error
-      return { kind: 'unavailable', error: error instanceof Error ? error : new Error(String(error)) }
-    }
-  }
-
-  /** Asked only for targets that are to be added; for a new load balancer only what is known anyway. */
-  async function unusableOf(
-    wanted: Wanted,
-    observed: LoadBalancer | undefined,
-    call: Call,
-  ): Promise<Wanted['unusable']> {
-    const missing = wanted.targets.some(
-      ({ target }) =>
-        target.type === 'server' &&
-        !observed?.targets.some(
-          (one) => one.type === 'server' && one.server === target.server && one.usePrivateIp === target.usePrivateIp,
-        ),
-    )
-    if (!missing) return new Map()
-    return judge(wanted, observed ? await servers.list(call) : servers.peek())
-  }
+  const desireOptions = desireOptionsOf(settings)
+  const plan = createPlanner({ reads, types, servers, network, ...(robot ? { robot } : {}) }, desireOptions)
 
   return {
     plan,
@@ -173,13 +74,14 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       }
       const observed =
         context.observed ?? (await createLoadBalancer(wanted, required(context.type), applyOptions, call))
-      const outcome = await applyChanges(wanted, observed, applyOptions, call)
+      const replan = context.onlyTargets ? planOnlyTargets : planLoadBalancer
+      const outcome = await applyChanges(wanted, observed, replan, applyOptions, call)
       // Without its place in the network it does not have the addresses that were asked for: none are published.
       if (outcome.misplaced) throw outcome.misplaced
       const faults: Error[] = [...context.faults, ...outcome.faults]
       if (faults.length === 0) faults.push(...(await deleteCertificates(certificates.after, call)))
       return {
-        ingress: ingressOf(outcome.lb, desired.ingress),
+        ingress: context.onlyTargets?.ingress ?? ingressOf(outcome.lb, desired.ingress),
         notes: outcome.notes,
         faults,
       }
@@ -309,44 +211,4 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
     }
     return faults
   }
-}
-
-/** Which servers the API would refuse as targets, by what a list says of them. A server that it lacks may be new: the API decides. */
-function judge(wanted: Wanted, list: readonly Server[] | undefined) {
-  const unusable = new Map<CloudServerId, { code: string; reason: string }>()
-  for (const server of list ?? []) {
-    if (wanted.usePrivateIp) {
-      if (!server.privateNets.some((net) => net.network === wanted.network))
-        unusable.set(server.id, {
-          code: 'server_not_attached_to_network',
-          reason: `server ${server.id} is not attached to network ${wanted.network}, which private targets need. Attach it, or set annotation ${PREFIX}use-private-ip to "false"`,
-        })
-    } else if (!server.ipv4) {
-      unusable.set(server.id, {
-        code: 'missing_ipv4',
-        reason: `server ${server.id} has no public IPv4 address, which public targets need. Give it one, or set annotation ${PREFIX}use-private-ip to "true"`,
-      })
-    }
-  }
-  return unusable
-}
-
-function withCertificates(listeners: readonly Listener[], ids: number[]): Listener[] {
-  return listeners.map((listener) =>
-    listener.protocol === 'https' && listener.http
-      ? { ...listener, http: { ...listener.http, certificates: ids } }
-      : listener,
-  )
-}
-
-function invalid(service: { namespace: string; name: string }, faults: readonly string[]): WindlassError {
-  return permanent(`Service ${service.namespace}/${service.name}: ${faults.join('; ')}`, {
-    code: 'invalid_service',
-    faults,
-  })
-}
-
-function required(type: LoadBalancerType | undefined): LoadBalancerType {
-  if (!type) throw new TypeError('a load balancer can only be made of a known type')
-  return type
 }

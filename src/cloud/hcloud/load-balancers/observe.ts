@@ -1,12 +1,15 @@
 import type { Call } from '../../../call.ts'
-import { permanent } from '../../../errors.ts'
+import { permanent, transient } from '../../../errors.ts'
 import type { ServiceIdentity } from '../../provider.ts'
 import type { LoadBalancer } from '../model.ts'
 import { PREFIX } from './annotations.ts'
 import { defaultName, OWNER_LABEL, RELEASED_LABEL } from './names.ts'
 import type { LoadBalancerReads } from './reads.ts'
 
-/** The Service's load balancer: by its label, else by its name if nobody else owns it. Throws `permanent` where a human must choose. */
+/**
+ * The Service's load balancer: by its label, else by its name if nobody else owns it. Throws `permanent` where a human must choose, and
+ * `transient` for one that belongs to another Service: that may go, or take another name, without a change of this one.
+ */
 export async function findForService(
   service: ServiceIdentity,
   name: string | undefined,
@@ -21,7 +24,7 @@ export async function findForService(
   if (!named) return undefined
   const owner = named.labels[OWNER_LABEL]
   if (owner !== undefined && owner !== service.uid && named.labels[RELEASED_LABEL] === undefined)
-    throw permanent(
+    throw transient(
       `load balancer "${named.name}" (${named.id}) belongs to the Service with uid ${owner}. Choose another name in annotation ${PREFIX}name, or, if that Service is gone, remove label ${OWNER_LABEL} from the load balancer.`,
       { code: 'owned_by_another' },
     )

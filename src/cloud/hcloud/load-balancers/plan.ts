@@ -1,6 +1,6 @@
 import { permanent, transient, type WindlassError } from '../../../errors.ts'
 import type { Note } from '../../provider.ts'
-import type { CloudServerId, Listener, LoadBalancer, LoadBalancerType } from '../model.ts'
+import type { CloudServerId, Listener, LoadBalancer, LoadBalancerType, PrivateNet } from '../model.ts'
 import type { KnownTarget, LoadBalancerChange } from './changes.ts'
 import type { Desired } from './desire.ts'
 import { diffListeners } from './listeners.ts'
@@ -69,6 +69,11 @@ export function planLoadBalancer(wanted: Wanted, observed: LoadBalancer): Planne
     notes: targets.notes,
     faults: [...targets.faults, ...listeners.faults],
   }
+}
+
+/** Pure. The targets alone, where nothing else of a load balancer may be touched. */
+export function planOnlyTargets(wanted: Wanted, observed: LoadBalancer): Planned {
+  return planTargets(wanted, observed.targets, observed.type.maxTargets)
 }
 
 /** Name, labels, algorithm and reverse DNS, with the note of what is ours written before and cleared after. */
@@ -165,11 +170,15 @@ function planType(wanted: Wanted, observed: LoadBalancer): LoadBalancerChange[] 
   return [{ kind: 'change-type', summary: `change the type from ${observed.type.name} to ${type.name}`, type }]
 }
 
+export const isPlaced = (
+  { network, attachment }: { network?: number | undefined; attachment: Wanted['attachment'] },
+  { network: id, ip }: PrivateNet,
+) => id === network && (attachment.ip === undefined || attachment.ip === ip)
+
 /** A load balancer is in the configured network, with the address that is asked for, and in no other. */
 function planNetwork(wanted: Wanted, observed: LoadBalancer): LoadBalancerChange[] {
   const { network, attachment } = wanted
-  const fits = ({ network: id, ip }: { network: number; ip: string }) =>
-    id === network && (attachment.ip === undefined || attachment.ip === ip)
+  const fits = (net: PrivateNet) => isPlaced(wanted, net)
   const changes: LoadBalancerChange[] = observed.privateNets
     .filter((net) => !fits(net))
     .map(({ network: id, ip }) => ({

@@ -10,6 +10,7 @@ export interface LoadBalancerReads {
   /** All that carry the owner's label, and that of the name. */
   find(uid: string, name: string, call: Call): Promise<{ owned: LoadBalancer[]; named?: LoadBalancer }>
   byId(id: number, call: Call): Promise<LoadBalancer | undefined>
+  all(call: Call): Promise<readonly LoadBalancer[]>
   certificates(call: Call): Promise<readonly Certificate[]>
   /** The load balancer that was just made for an owner: lists may not show it for a while, and all workers shall know of it. */
   made(uid: string, id: number): Promise<void>
@@ -72,6 +73,7 @@ export function createLoadBalancerReads(options: {
       // A list may lag behind what has just been made.
       return listed ?? client.loadBalancers.get(id, call)
     },
+    all: list,
     certificates: createCoalescedRead(client.certificates.list),
     async made(uid, id) {
       madeHere.set(uid, id)

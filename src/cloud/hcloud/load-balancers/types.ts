@@ -1,6 +1,5 @@
 import type { Redis } from 'ioredis'
 import type { Call } from '../../../call.ts'
-import { permanent } from '../../../errors.ts'
 import type { Note } from '../../provider.ts'
 import { createSharedRead } from '../../shared-read.ts'
 import type { HcloudClient } from '../client.ts'
@@ -35,15 +34,16 @@ export function createLoadBalancerTypes(options: {
 }
 
 /**
- * The type that a load balancer shall have; undefined leaves the one that it has. Throws `permanent` for a type that does not exist, or
- * that can't be ordered any more although a change to it is needed.
+ * The type that a load balancer shall have; undefined leaves the one that it has. A type that does not exist is a fault, and so is one that
+ * can't be ordered any more although a change to it is needed.
  */
 export async function resolveType(
   wanted: string | undefined,
   observed: LoadBalancer | undefined,
   types: LoadBalancerTypes,
   call: Call,
-): Promise<{ type?: LoadBalancerType; notes: Note[] }> {
+): Promise<{ type?: LoadBalancerType; notes: Note[]; faults: string[] }> {
+  const faults: string[] = []
   const notes: Note[] = []
   if (wanted === undefined) {
     notes.push({
@@ -51,24 +51,27 @@ export async function resolveType(
       reason: 'LoadBalancerTypeUnconfigured',
       message: `no load balancer type is configured, ${observed ? `${observed.type.name} stays` : `${DEFAULT_TYPE} is taken`}: name one in annotation load-balancer.hetzner.cloud/type or HCLOUD_LOAD_BALANCERS_TYPE`,
     })
-    if (observed) return { notes }
+    if (observed) return { notes, faults }
   }
   const name = wanted ?? DEFAULT_TYPE
   const type = await types.find(name, call)
-  if (!type)
-    throw permanent(`load balancer type not found: ${name}. Correct annotation load-balancer.hetzner.cloud/type.`)
-  if (type.unavailableAfter === undefined) return { type, notes }
+  if (!type) {
+    faults.push(`load balancer type not found: ${name}; correct annotation load-balancer.hetzner.cloud/type`)
+    return { notes, faults }
+  }
+  if (type.unavailableAfter === undefined) return { type, notes, faults }
   const until = Date.parse(type.unavailableAfter)
   if (until <= Date.now()) {
-    if (observed?.type.name === name) return { type, notes }
-    throw permanent(
-      `Load Balancer Type "${name}" is unavailable and can no longer be ordered. Choose another in annotation load-balancer.hetzner.cloud/type.`,
-    )
+    if (observed?.type.name !== name)
+      faults.push(
+        `Load Balancer Type "${name}" is unavailable and can no longer be ordered: choose another in annotation load-balancer.hetzner.cloud/type`,
+      )
+    return { type, notes, faults }
   }
   notes.push({
     type: 'Warning',
     reason: 'LoadBalancerTypeDeprecated',
     message: `Load Balancer Type "${name}" is deprecated and will no longer be available for order as of ${type.unavailableAfter.slice(0, 10)}`,
   })
-  return { type, notes }
+  return { type, notes, faults }
 }
