@@ -3,7 +3,13 @@ import { type Parsed, parseDnsLabel } from './grammar.ts'
 /** How an address is announced inside the cluster: what `CHERRY_LOAD_BALANCER` comes to. */
 export type CherryLoadBalancer =
   | { kind: 'kube-vip' }
-  | { kind: 'metallb'; namespace: string; bgpPeerMode: BgpPeerMode }
+  | {
+      kind: 'metallb'
+      namespace: string
+      bgpPeerMode: BgpPeerMode
+      /** What stands where a namespace may have been meant and counts for nothing. */
+      idle?: string
+    }
   /** An address, BGP and annotations only. The Service annotation that takes the address, if not the default. */
   | { kind: 'empty'; ipAnnotation?: string }
 
@@ -31,17 +37,18 @@ const RIGHT = 'write kube-vip://, metallb:///<namespace>?bgp-peer-mode=<native, 
 const DEFAULT_NAMESPACE = 'metallb-system'
 
 function metallb(host: string, path: string, mode: string): Parsed<CherryLoadBalancer> {
-  // The replaced controller ignored what stands after two slashes and took the default: right by chance in this one case.
-  if ((host !== '' && host !== DEFAULT_NAMESPACE) || (path !== '' && !path.startsWith('/'))) {
-    return { fault: `has the namespace where a host belongs, write three slashes: metallb:///${DEFAULT_NAMESPACE}` }
-  }
-  const namespace = path.replace(/^\//, '').replace(/\/$/, '') || DEFAULT_NAMESPACE
+  // The replaced controller took no notice of what stands behind two slashes or none, and its users' objects are in the default namespace.
+  const rooted = path.startsWith('/')
+  const idle = host || (rooted ? '' : path)
+  const namespace = (rooted ? path.slice(1) : '').replace(/\/$/, '') || DEFAULT_NAMESPACE
   if ('fault' in parseDnsLabel(namespace)) {
     return { fault: `has a path that is not one namespace, write for example metallb:///${DEFAULT_NAMESPACE}` }
   }
   const bgpPeerMode = mode === '' ? 'native' : MODES.find((known) => known === mode)
   if (bgpPeerMode === undefined) return { fault: 'has an unknown bgp-peer-mode, write native, frr or none' }
-  return { value: { kind: 'metallb', namespace, bgpPeerMode } }
+  return {
+    value: { kind: 'metallb', namespace, bgpPeerMode, ...(idle === '' || idle === namespace ? {} : { idle }) },
+  }
 }
 
 const MODES: readonly BgpPeerMode[] = ['native', 'frr', 'none']

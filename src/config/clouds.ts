@@ -1,5 +1,5 @@
 import { parseCherryLoadBalancer } from './cherry-load-balancer.ts'
-import type { Fault, Notice } from './fault.ts'
+import { type Fault, type Notice, quoted } from './fault.ts'
 import { readJson } from './files.ts'
 import { type Found, find, type Resolution, resolve } from './resolve.ts'
 import { parseSelector } from './selector.ts'
@@ -199,6 +199,19 @@ function cherryOf(resolution: Resolution): CherrySettings | undefined {
     resolution.faults.push({
       name: resolution.place?.('bgpNodeSelector') ?? 'CHERRY_BGP_NODE_SELECTOR',
       message: 'has > or <, which MetalLB’s own selectors can’t say: use in or notin',
+    })
+  }
+  if ('value' in balancer && balancer.value.kind === 'metallb' && balancer.value.idle !== undefined) {
+    const { idle, namespace } = balancer.value
+    resolution.notices.push({
+      name: resolution.place?.('loadBalancer') ?? 'CHERRY_LOAD_BALANCER',
+      message: `has ${quoted(idle)} where a host stands, which means nothing: the namespace is ${namespace}. Write three slashes before a namespace`,
+    })
+  }
+  if (!values.annotationPeerIp.includes('{{n}}')) {
+    resolution.notices.push({
+      name: resolution.place?.('annotationPeerIp') ?? 'CHERRY_ANNOTATION_PEER_IP',
+      message: 'lacks {{n}}, the place of the peer’s number: only the last peer’s address is annotated',
     })
   }
   if (values.apiKey === undefined || values.projectId === undefined) return undefined

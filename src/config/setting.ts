@@ -14,6 +14,8 @@ interface Facts {
   flag?: string
   /** Key in a Cherry cloud configuration file, in any case of letters. */
   jsonKey?: string
+  /** What stands there, if not text. */
+  jsonType?: 'number' | 'boolean'
   /** What may be written, for people. */
   form: string
   /** As it would be written. */

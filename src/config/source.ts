@@ -57,7 +57,7 @@ export function blockSource(block: Readonly<Record<string, unknown>>, group: Gro
   return { source: (key, setting) => (group[key] === setting ? (found.get(key) ?? {}) : {}), faults }
 }
 
-/** A Cherry cloud configuration: keys in any case of letters, the last of equal ones counts, unknown ones are told apart. */
+/** A Cherry cloud configuration: keys in any case of letters, the last of equal ones counts, unknown ones are told apart. Null is nothing. */
 export function jsonSource(
   object: Readonly<Record<string, unknown>>,
   group: Group,
@@ -71,14 +71,21 @@ export function jsonSource(
   const unknown: string[] = []
   for (const [name, value] of Object.entries(object)) {
     const setting = known.get(name.toLowerCase())
-    const text = Array.isArray(value) ? undefined : textOf(value)
     if (setting === undefined) unknown.push(name)
-    else if (text === undefined)
-      faults.push({ name: place(name), message: 'is neither text, number nor true or false' })
-    else if (text !== null) found.set(setting, { name: place(name), text })
+    else if (value === null) continue
+    else if (typeof value === (setting.jsonType ?? 'string'))
+      found.set(setting, { name: place(name), text: String(value) })
+    else faults.push({ name: place(name), message: WRITTEN[setting.jsonType ?? 'string'] })
   }
   return { source: (_key, setting) => ({ plain: found.get(setting) }), faults, unknown }
 }
+
+/** The replaced controller refused what is written otherwise. */
+const WRITTEN = {
+  string: 'is not text, put it in quotes',
+  number: 'is not a number, write it without quotes',
+  boolean: 'is neither true nor false, write one of them without quotes',
+} as const
 
 export interface Sourced {
   source: Source

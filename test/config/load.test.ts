@@ -341,6 +341,19 @@ t.test('Cherry settings come from its JSON file, below the environment', async (
   t.match(mixed, { region: 'NL-Amsterdam', apiServerPort: 0 }, 'an empty variable counts as none, a zero does not')
 })
 
+t.test('what the replaced controller let pass goes on, and is told', async (t) => {
+  const { cherry, notices } = await load({
+    ...CHERRY,
+    CHERRY_LOAD_BALANCER: 'metallb://lb-system',
+    CHERRY_ANNOTATION_LOCAL_ASN: 'example.org/asn',
+    CHERRY_ANNOTATION_PEER_IP: 'example.org/peer',
+  })
+  t.match(cherry?.annotations, { localAsn: 'example.org/asn', peerIp: 'example.org/peer' })
+  t.match(notices, /CHERRY_LOAD_BALANCER has "lb-system" where a host stands.*: the namespace is metallb-system/)
+  t.match(notices, /CHERRY_ANNOTATION_PEER_IP lacks \{\{n\}\}/)
+  t.notMatch(notices, /CHERRY_ANNOTATION_LOCAL_ASN/)
+})
+
 t.test('wrong Cherry settings are refused by name', async (t) => {
   const cases: [string, string, RegExp][] = [
     ['CHERRY_PROJECT_ID', 'lab', /CHERRY_PROJECT_ID "lab" is not a whole number/],
@@ -352,19 +365,27 @@ t.test('wrong Cherry settings are refused by name', async (t) => {
     ['CHERRY_LOAD_BALANCER', 'haproxy://', /"haproxy:\/\/" has an unknown scheme/],
     ['CHERRY_LOAD_BALANCER', 'metallb:///?bgp-peer-mode=bird', /unknown bgp-peer-mode/],
     ['CHERRY_BGP_NODE_SELECTOR', 'a in b)', /"a in b\)" is not a label selector/],
-    ['CHERRY_ANNOTATION_PEER_IP', 'example.org/ip', /lacks \{\{n\}\}/],
+    ['CHERRY_ANNOTATION_PEER_IP', '{{n}}/a/b', /is no key that an annotation can have/],
     ['CHERRY_ANNOTATION_FIP_REGION', 'a/b/c', /is no key that an annotation can have/],
     ['CHERRY_API_KEY', '', /CHERRY_API_KEY is missing/],
   ]
   for (const [name, text, fault] of cases) await refused(t, { ...CHERRY, [name]: text }, fault)
   const metallb = { ...CHERRY, CHERRY_LOAD_BALANCER: 'metallb:///', CHERRY_BGP_NODE_SELECTOR: 'rank>2' }
   await refused(t, metallb, /CHERRY_BGP_NODE_SELECTOR has > or </)
-  const dir = t.testdir({ 'broken.json': 'apiKey: planted', 'list.json': '[]', 'wrong.json': '{"region": {"a": 1}}' })
+  const dir = t.testdir({
+    'broken.json': 'apiKey: planted',
+    'list.json': '[]',
+    'wrong.json': '{"region": {"a": 1}, "fipTag": null}',
+    'quoted.json': '{"projectID": "87553"}',
+    'word.json': '{"fipHealthCheckUseHostIP": "true"}',
+  })
   const config = (name: string) => ({ ...CHERRY, CHERRY_CLOUD_CONFIG: join(dir, name) })
   await refused(t, config('broken.json'), /CHERRY_CLOUD_CONFIG ".*broken.json" is not valid JSON/)
   t.notMatch(await faults(config('broken.json')), /planted/)
   await refused(t, config('list.json'), /does not hold keys and values/)
-  await refused(t, config('wrong.json'), /region in .*wrong.json is neither text, number/)
+  await refused(t, config('wrong.json'), /region in .*wrong.json is not text/)
+  await refused(t, config('quoted.json'), /projectID in .*quoted.json is not a number, write it without quotes/)
+  await refused(t, config('word.json'), /fipHealthCheckUseHostIP in .*word.json is neither true nor false/)
   await refused(t, config('nowhere.json'), /can't be read \(ENOENT\)/)
 })
 

@@ -17,15 +17,11 @@ const TEXT = { parse: parseText, form: 'text', commands }
 const parseAnnotation: Parser<string> = (text) =>
   isQualifiedName(text) ? { value: text } : { fault: 'is no key that an annotation can have' }
 
-const parsePeerAnnotation: Parser<string> = (text) => {
-  if (!text.includes('{{n}}'))
-    return { fault: 'lacks {{n}}, the place of the peer’s number: all peers would have one key' }
-  return isQualifiedName(text.replace('{{n}}', '0'))
-    ? { value: text }
-    : { fault: 'is no key that an annotation can have' }
-}
+/** Without the place for a number all peers share one key: right for all but their addresses. */
+const parsePeerAnnotation: Parser<string> = (text) =>
+  isQualifiedName(text.replace('{{n}}', '0')) ? { value: text } : { fault: 'is no key that an annotation can have' }
 
-const PEER = { parse: parsePeerAnnotation, form: 'annotation key with `{{n}}`', commands }
+const PEER = { parse: parsePeerAnnotation, form: 'annotation key, with `{{n}}` for the peer’s number', commands }
 
 export const CHERRY = {
   cloudConfig: optional({
@@ -51,6 +47,7 @@ export const CHERRY = {
   projectId: optional({
     env: 'CHERRY_PROJECT_ID',
     jsonKey: 'projectId',
+    jsonType: 'number',
     parse: integerBetween(1, 2 ** 31 - 1),
     form: 'whole number',
     ofOneCluster: true,
@@ -143,6 +140,7 @@ export const CHERRY = {
   apiServerPort: setting({
     env: 'CHERRY_API_SERVER_PORT',
     jsonKey: 'apiServerPort',
+    jsonType: 'number',
     parse: integerBetween(0, 65535),
     form: 'whole number',
     default: '0',
@@ -164,6 +162,7 @@ export const CHERRY = {
   fipHealthCheckUseHostIp: setting({
     env: 'CHERRY_FIP_HEALTH_CHECK_USE_HOST_IP',
     jsonKey: 'fipHealthCheckUseHostIP',
+    jsonType: 'boolean',
     parse: parseBool,
     form: '`true` or `false`',
     default: 'false',

@@ -42,10 +42,10 @@ interface Given {
 
 const balancer = (bgpPeerMode: BgpPeerMode) => ({ kind: 'metallb', namespace: 'metallb-system', bgpPeerMode }) as const
 
-const announced = (given: Given = {}): Announcement =>
+const announced = (given: Given = {}, named = templates): Announcement =>
   announce({
     balancer: balancer(given.mode ?? 'native'),
-    templates,
+    templates: named,
     selector: given.selector ?? [],
     service: given.service ?? web,
     serviceAnnotations: {},
@@ -105,6 +105,18 @@ t.test('the annotations number peers by their addresses as text, and name no key
   t.notOk('cherryservers.com/bgp-peers-2-peer-ip' in objects.annotations('w1'))
   objects.apply(announced({ speakers: [] }))
   t.same(objects.annotations('w1'), { other: 'kept' }, 'a node that takes no part any more loses them')
+})
+
+t.test('a template without a place for a number makes one annotation for all peers', async (t) => {
+  const objects = nodes('w1')
+  const given = { speakers: [speaker('w1')] }
+  const own = { ...templates, localAsn: 'example.org/asn', peerIp: 'example.org/peer' }
+  objects.apply(announced(given, own))
+  t.match(objects.annotations('w1'), { 'example.org/asn': '65432', 'example.org/peer': '188.214.132.44' })
+  t.same(objects.apply(announced(given, own)), [])
+  objects.annotate('w1', { 'example.org/asn1': 'x' })
+  objects.apply(announced({ speakers: [] }, own))
+  t.same(objects.annotations('w1'), { 'example.org/asn1': 'x' })
 })
 
 t.test('what is not known of a node changes nothing of it', async (t) => {

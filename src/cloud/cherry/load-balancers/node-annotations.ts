@@ -62,8 +62,11 @@ export function planNodeAnnotations(
 function ownKeys(templates: Templates): (key: string) => boolean {
   const { localAsn, peerAsn, peerIp, srcIp, multiHop } = templates
   const patterns = [localAsn, peerAsn, peerIp, srcIp, multiHop].map((template) => {
-    const [before = '', ...after] = template.split('{{n}}').map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'))
-    return new RegExp(`^${before}\\d+${after.join('\\{\\{n\\}\\}')}$`)
+    const literal = (part: string) => part.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+    // Only the first place is one.
+    const at = template.indexOf('{{n}}')
+    if (at === -1) return new RegExp(`^${literal(template)}$`)
+    return new RegExp(`^${literal(template.slice(0, at))}\\d+${literal(template.slice(at + 5))}$`)
   })
   return (key) => patterns.some((pattern) => pattern.test(key))
 }
