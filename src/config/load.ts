@@ -12,7 +12,7 @@ import { find, missing, type Resolution, resolve } from './resolve.ts'
 import { type Command, fileEnvOf, type Group, type Setting, type Values } from './setting.ts'
 import { blockSource, type Env, envSource, flagSource, type Source } from './source.ts'
 import { CHERRY } from './table/cherry.ts'
-import { type CloudName, FRAMEWORK } from './table/framework.ts'
+import { type CloudName, FRAMEWORK, WATCHED_ROUTES } from './table/framework.ts'
 import { HCLOUD } from './table/hcloud.ts'
 import { CLUSTER, PROCESS } from './table/windlass.ts'
 import { FLAGS, SETTINGS, TABLE } from './table.ts'
@@ -241,6 +241,9 @@ function clusterOf(
         configureCloudRoutes: settings.configureCloudRoutes,
         nodeMonitorPeriodMs: settings.nodeMonitorPeriod,
         nodeStatusUpdateFrequencyMs: settings.nodeStatusUpdateFrequency,
+        ...(settings.featureGates?.get(WATCHED_ROUTES) === true
+          ? {}
+          : { routeReconciliationPeriodMs: settings.routeReconciliationPeriod }),
       },
       clouds,
     },

@@ -90,6 +90,8 @@ export interface FrameworkSettings {
   configureCloudRoutes: boolean
   nodeMonitorPeriodMs: number
   nodeStatusUpdateFrequencyMs: number
+  /** Absent: routes are looked at when nodes change, and at each resync. */
+  routeReconciliationPeriodMs?: number | undefined
 }
 
 export type AddressFamily = 'ipv4' | 'ipv6' | 'dualstack'

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
-import { planNetwork, wantedNetworkCondition } from '../../controllers/route/controller.ts'
+import { planNetwork, routesOf, wantedNetworkCondition } from '../../controllers/route/controller.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { blank, faultsOf } from './item.ts'
 import { atCloud } from './services.ts'
@@ -14,10 +14,9 @@ export async function planAllRoutes(
   nodes: readonly NodeProjection[],
   call: Call,
 ): Promise<PlanItem | undefined> {
-  const { controllers, configureCloudRoutes } = cluster.framework
-  const cloud = cluster.clouds.find((one) => one.routes)
-  const routes = cloud?.routes
-  if (!routes || !configureCloudRoutes || !controllers.has('node-route-controller')) return undefined
+  const kept = routesOf(cluster)
+  if (!kept || !cluster.framework.controllers.has('node-route-controller')) return undefined
+  const { cloud, routes } = kept
   const item = blank(ROUTES_SUBJECT)
   try {
     const plan = await planNetwork(cluster, cloud, routes, nodes, call)

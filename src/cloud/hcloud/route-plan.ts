@@ -20,34 +20,46 @@ export interface PlannedRoutes {
   changing: Set<string>
   /** Nodes that can't have their routes now. */
   failed: Map<string, WindlassError>
+  /** A route of a node that is there is taken away, by what the list of servers says. */
+  withdraws: boolean
 }
 
 /**
  * Pure. One route for each IPv4 pod CIDR, to the address of the node's server in the network. Routes outside the cluster's ranges are
- * other people's; inside, what belongs to no node goes.
+ * other people's; inside, what belongs to no node goes, and what leads nowhere since its node's server has left the network.
  */
 export function planRoutes(
   nodes: readonly NodeProjection[],
-  clusterCidrs: readonly string[],
+  cidrs: readonly string[],
   network: Network,
   servers: readonly Server[],
 ): PlannedRoutes {
+  const clusterCidrs = cidrs.flatMap((cidr) => networkOf(cidr) ?? [])
   const byId = new Map<CloudServerId, Server>(servers.map((server) => [server.id, server]))
   const present = new Map(network.routes.map((route) => [networkOf(route.destination) ?? route.destination, route]))
   const expected = new Set<string>()
-  const planned: PlannedRoutes = { changes: [], notes: [], routed: new Set(), changing: new Set(), failed: new Map() }
+  const planned: PlannedRoutes = {
+    changes: [],
+    notes: [],
+    routed: new Set(),
+    changing: new Set(),
+    failed: new Map(),
+    withdraws: false,
+  }
   const additions: RouteChange[] = []
   for (const node of [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const destinations = node.podCidrs.flatMap((cidr) => networkOf(cidr) ?? [])
     if (node.podCidrs.length === 0) continue
-    // A CIDR of a node that is there is never taken away, not even while its server can't be seen.
-    for (const destination of destinations) expected.add(destination)
     if (destinations.length === 0) {
       planned.routed.add(node.name)
       continue
     }
     const gateway = gatewayOf(node, byId, network)
+    // A CIDR of a node that is there is not taken away while its server can't be seen.
+    const leadsNowhere = gateway instanceof Error && gateway.code === NOT_ATTACHED
+    if (!leadsNowhere) for (const destination of destinations) expected.add(destination)
     if (gateway instanceof Error) {
+      if (leadsNowhere) planned.withdraws ||= destinations.some((destination) => present.has(destination))
       planned.failed.set(node.name, gateway)
       continue
     }
@@ -57,7 +69,7 @@ export function planRoutes(
         planned.notes.push({
           type: 'Warning',
           reason: 'ClusterCIDRMisconfigured',
-          message: `pod CIDR ${destination} of node ${node.name} is outside the cluster CIDR ${clusterCidrs.join(', ')}: set --cluster-cidr to the range that pod CIDRs are taken from`,
+          message: `pod CIDR ${destination} of node ${node.name} is outside the cluster CIDR ${cidrs.join(', ')}: set --cluster-cidr to the range that pod CIDRs are taken from`,
           node: node.name,
         })
       const route = present.get(destination)
@@ -89,7 +101,7 @@ export function planRoutes(
     ...stale.map(
       (route): RouteChange => ({
         kind: 'delete-route',
-        summary: `delete route ${route.destination} via ${route.gateway}, which belongs to no node`,
+        summary: `delete route ${route.destination} via ${route.gateway}, which leads to no node`,
         ...route,
       }),
     ),
@@ -97,6 +109,8 @@ export function planRoutes(
   ]
   return planned
 }
+
+const NOT_ATTACHED = 'not_attached'
 
 /** The address of a node's server in the network; an error that says what is missing. */
 function gatewayOf(
@@ -113,7 +127,9 @@ function gatewayOf(
   if (!server) return transient(`node ${name} gets no route: server ${parsed.id} is not found`)
   const gateway = server.privateNets.find((net) => net.network === network.id)?.ip
   if (!gateway)
-    return transient(`node ${name} gets no route: server ${server.name} is not attached to network ${network.name}`)
+    return transient(`node ${name} gets no route: server ${server.name} is not attached to network ${network.name}`, {
+      code: NOT_ATTACHED,
+    })
   if (!node.addresses.some(({ type, address }) => type === 'InternalIP' && address === gateway))
     return transient(`node ${name} gets no route yet: ${gateway} is not among its addresses`)
   return gateway

@@ -1,5 +1,4 @@
 import type { Call } from '../../call.ts'
-import { parseCidr } from '../../config/grammar.ts'
 import { kindOf, permanent, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Change, Note, RoutePlan, Routes } from '../provider.ts'
@@ -27,13 +26,13 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
   const told = new Set<string>()
 
   async function plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call) {
-    const ranges = clusterCidrs.flatMap((cidr) => {
-      const parsed = parseCidr(cidr)
-      return 'value' in parsed && parsed.value.family === 'ipv4' ? [parsed.value.network] : []
-    })
-    if (ranges.length === 0) return { changes: [], notes: [] }
+    if (clusterCidrs.length === 0) return { changes: [], notes: [] }
     const present = await network.read(call)
-    const planned = planRoutes(nodes, ranges, present, await servers.list(call))
+    const once = planRoutes(nodes, clusterCidrs, present, await servers.list(call))
+    // A server may have joined the network since the list was read.
+    const planned = once.withdraws
+      ? planRoutes(nodes, clusterCidrs, present, await servers.list(call, { fresh: true }))
+      : once
     const notes = [...planned.notes, ...unsupported(nodes)]
     return { changes: planned.changes, notes, planned } satisfies HcloudRoutePlan
   }

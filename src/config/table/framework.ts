@@ -8,6 +8,8 @@ const WORKING = ['worker', 'all', 'plan', 'doctor'] as const
 export type CloudName = 'hcloud' | 'cherryservers'
 const CLOUDS: readonly CloudName[] = ['hcloud', 'cherryservers']
 
+export const WATCHED_ROUTES = 'CloudControllerManagerWatchBasedRoutesReconciliation'
+
 export const FRAMEWORK = {
   cloudProvider: setting({
     shared: true,
@@ -68,6 +70,23 @@ export const FRAMEWORK = {
     commands: WORKING,
     doc: 'How often the addresses of nodes are compared with their cloud.',
   }),
+  routeReconciliationPeriod: optional({
+    shared: true,
+    flag: 'route-reconciliation-period',
+    parse: durationFrom(1),
+    form: 'duration',
+    commands: WORKING,
+    doc: 'How often pod routes are compared with the network, beside after each change of nodes. Without it, or with the feature gate below, that is done at each `--resync-period`.',
+  }),
+  featureGates: optional({
+    shared: true,
+    flag: 'feature-gates',
+    repeats: true,
+    parse: parseFeatureGates,
+    form: 'list of `name=true` and `name=false`',
+    commands: WORKING,
+    doc: `\`${WATCHED_ROUTES}=true\` switches \`--route-reconciliation-period\` off, as in the replaced controllers. There are no others.`,
+  }),
 }
 
 const LEASE = 'jobs have one run at a time by a lock in Redis; no process leads'
@@ -89,7 +108,6 @@ export const IGNORED: Group = Object.fromEntries([
   ...flags('concurrent-service-syncs concurrent-node-syncs concurrent-node-status-updates', QUEUE),
   ...flags('cluster-name', 'neither cloud asks for it'),
   ...flags('min-resync-period', 'see `--resync-period`'),
-  ...flags('route-reconciliation-period', 'routes follow changes of nodes; `--resync-period` repairs drift'),
   ...flags('controller-start-interval', 'controllers have no loops that start'),
   ...flags('kube-api-qps kube-api-burst kube-api-content-type', CLIENT),
   ...flags('use-service-account-credentials', 'all controllers of a worker share its account', true),
@@ -114,7 +132,6 @@ export const IGNORED: Group = Object.fromEntries([
     'webhooks webhook-bind-address webhook-secure-port webhook-cert-dir webhook-tls-cert-file webhook-tls-private-key-file webhook-tls-cipher-suites webhook-tls-min-version webhook-tls-sni-cert-key webhook-tls-curve-preferences',
     WEBHOOKS,
   ),
-  ...flags('feature-gates', 'routes are always reconciled on changes, and there are no other gates'),
   ...flags('v vmodule log-flush-frequency logging-format log-json-info-buffer-size log-text-info-buffer-size', LOGS),
   ...flags('log-json-split-stream log-text-split-stream', LOGS, true),
   ...flags(
@@ -138,6 +155,20 @@ function variables(names: string, why: string) {
 
 function camel(name: string): string {
   return name.replace(/[-_](.)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+/** Names may be of any gate: those that nothing here has are other components'. */
+function parseFeatureGates(text: string): Parsed<ReadonlyMap<string, boolean>> {
+  const gates = new Map<string, boolean>()
+  for (const item of text.split(',').map((one) => one.trim())) {
+    if (item === '') continue
+    const [, name, value = ''] = /^([^=]+)=(.*)$/.exec(item) ?? []
+    const on = parseBool(value.trim())
+    if (name === undefined || 'fault' in on)
+      return { fault: `is not a list of feature gates, write for example ${WATCHED_ROUTES}=true` }
+    gates.set(name.trim(), on.value)
+  }
+  return { value: gates }
 }
 
 function parseClouds(text: string): Parsed<ReadonlySet<CloudName>> {

@@ -5,6 +5,7 @@ import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
+import { isUninitialised } from '../node/plan.ts'
 import { readFreshNodes } from '../nodes.ts'
 import { foreignProject, showsOurMachines } from '../own-project.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
@@ -17,9 +18,10 @@ const MISSING = { status: 'True', reason: 'NoRouteCreated', message: 'A pod CIDR
  * One run at a time covers the whole network, which also takes one change at a time only.
  */
 export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
-  const cloud = cluster.clouds.find((one) => one.routes)
-  const routes = cloud?.routes
-  if (!routes || !cluster.framework.configureCloudRoutes) return {}
+  const { routeReconciliationPeriodMs } = cluster.framework
+  const kept = routesOf(cluster)
+  if (!kept) return {}
+  const { cloud, routes } = kept
   cluster.metrics?.increment('route_controller_route_sync_total', 1)
   // A route is taken away for what the list does not name, so the list is fresh.
   const nodes = await readFreshNodes(cluster, call)
@@ -41,7 +43,15 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   ]
   const passing = [...failed.values()].some((error) => kindOf(error) !== 'permanent') || conflicts.some(isRejected)
   if (passing) throw transient(`Some nodes are not routed: ${faults.join('; ')}`)
-  return {}
+  return routeReconciliationPeriodMs === undefined ? {} : { requeueAfterMs: routeReconciliationPeriodMs }
+}
+
+/** The cloud that keeps this cluster's routes. Where pod addresses come from has to be known: else no route is ours, and no node lacks one. */
+export function routesOf({ clouds, framework }: Pick<Cluster, 'clouds' | 'framework'>) {
+  const cloud = clouds.find((one) => one.routes)
+  const routes = cloud?.routes
+  const on = framework.configureCloudRoutes && framework.clusterCidrs.length > 0
+  return on && routes ? { cloud, routes } : undefined
 }
 
 /** In a namesake network of another project every route of its cluster would look stale: nothing is planned without a machine of ours. */
@@ -75,7 +85,8 @@ async function setNetworkCondition(
   failure: Error | undefined,
   call: Call,
 ): Promise<void> {
-  if (failure)
+  // That a node has no provider id or address yet is told when its initialisation fails.
+  if (failure && !isUninitialised(node))
     cluster.recorder.record({
       object: nodeObject(node),
       type: 'Warning',

@@ -126,12 +126,40 @@ t.test('a pod CIDR outside the cluster CIDR is routed with a warning', async (t)
   t.strictSame([...done], ['n1'])
 })
 
-t.test('without an IPv4 cluster CIDR nothing is touched', async (t) => {
+t.test('without a cluster CIDR nothing is touched', async (t) => {
   const of = await open(t, {
     account: { networks: [network([{ destination: '10.244.1.0/24', gateway: '10.0.0.99' }])], servers: [] },
   })
   await of.run([routed(1)], [])
   t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.99'])
+})
+
+t.test('in a cluster of IPv6 alone no node waits for routes, and no route is anybody’s', async (t) => {
+  const of = await open(t, {
+    account: { networks: [network([{ destination: '10.244.1.0/24', gateway: '10.0.0.99' }])], servers: [server(1)] },
+  })
+  const { routed: done, failed } = await of.run([routed(1, { podCidrs: ['fd00:10:0:1::/64'] })], ['fd00:10::/48'])
+  t.strictSame([[...done], [...failed]], [['n1'], []])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.99'])
+})
+
+t.test('a route that leads nowhere, since the server has left the network, goes', async (t) => {
+  const route = { destination: '10.244.1.0/24', gateway: '10.0.0.11' }
+  const of = await open(t, {
+    account: { networks: [network([route])], servers: [{ id: 1, name: 'w1' }, server(2)] },
+  })
+  const { failed, routed: done } = await of.run([routed(1), routed(2)])
+  t.match(failed.get('n1'), { kind: 'transient', message: /not attached/ })
+  t.strictSame([...done], ['n2'])
+  t.strictSame(of.present(), ['10.244.2.0/24 10.0.0.12'])
+
+  of.simulator.control.mutate({ servers: [{ id: 1, set: { private_net: [{ network: 'net', ip: '10.0.0.11' }] } }] })
+  // The list of before is still young: what it says takes no route away.
+  of.simulator.control.mutate({
+    networks: [{ name: 'net', set: { routes: [route] } }],
+  })
+  await of.run([routed(1)])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
 })
 
 t.test('one route that is refused stops no other', async (t) => {

@@ -1,0 +1,62 @@
+import t, { type Test } from 'tap'
+import { eventually, isInitialised, startWorld, type World } from './world.ts'
+
+const network = { id: 5, name: 'kube', ip_range: '10.0.0.0/8', subnets: [{ ip_range: '10.0.0.0/24' }] }
+const server = (id: number, more: object = {}) => ({
+  id,
+  name: `w${id}`,
+  private_net: [{ network: 5, ip: `10.0.0.1${id}` }],
+  ...more,
+})
+const env = { HCLOUD_NETWORK: 'kube', HCLOUD_NETWORK_DISABLE_ATTACHED_CHECK: 'true' }
+
+const routesIn = ({ hcloud }: World) =>
+  (hcloud.control.state().networks as { routes: { destination: string; gateway: string }[] }[])[0]?.routes
+    .map(({ destination, gateway }) => `${destination} ${gateway}`)
+    .sort()
+const conditionsIn = async (world: World) =>
+  (await world.nodes()).map(({ status }) => {
+    const one = status?.conditions?.find(({ type }) => type === 'NetworkUnavailable')
+    return one && `${one.status} ${one.reason}`
+  })
+
+async function open(t: Test): Promise<World> {
+  const world = await startWorld()
+  t.teardown(() => world.stop())
+  world.hcloud.control.seed({ networks: [network], servers: [server(1), server(2)] })
+  return world
+}
+
+t.test('with a period, what others do to the network is repaired without any change in the cluster', async (t) => {
+  const world = await open(t)
+  world.start('all', { env, args: ['--cluster-cidr=10.244.0.0/16', '--route-reconciliation-period=200ms'] })
+  for (const id of [1, 2]) await world.addNode(`w${id}`, { podCIDR: `10.244.${id}.0/24` })
+  const all = ['10.244.1.0/24 10.0.0.11', '10.244.2.0/24 10.0.0.12']
+  await eventually(async () => `${routesIn(world)}` === `${all}`, 'both nodes have their routes')
+  await eventually(async () => (await conditionsIn(world)).every((one) => one === 'False RouteCreated'), 'and say so')
+  t.notOk(
+    (await world.events()).some(({ reason }) => reason === 'FailedToCreateRoute'),
+    'a node that only has to be initialised first is no failure',
+  )
+
+  world.hcloud.control.mutate({ networks: [{ name: 'kube', set: { routes: [] } }] })
+  await eventually(async () => `${routesIn(world)}` === `${all}`, 'routes that were taken away are there again')
+
+  world.hcloud.control.mutate({ servers: [{ name: 'w1', set: { private_net: [] } }] })
+  await eventually(async () => `${routesIn(world)}` === `${all[1]}`, 'a route to a server that left the network goes')
+  await eventually(
+    async () => (await conditionsIn(world)).includes('True NoRouteCreated'),
+    'and its node gets no pods that nobody would reach',
+  )
+})
+
+t.test('without a cluster CIDR no node is said to be unreachable', async (t) => {
+  const world = await open(t)
+  world.start('all', { env })
+  for (const id of [1, 2]) await world.addNode(`w${id}`, { podCIDR: `10.244.${id}.0/24` })
+  await eventually(async () => (await world.nodes()).every(isInitialised), 'the nodes are initialised')
+  await world.addService('web')
+  await eventually(async () => (await world.services())[0]?.status?.loadBalancer?.ingress?.length, 'web has an address')
+  t.same(await conditionsIn(world), [undefined, undefined])
+  t.same(routesIn(world), [])
+})
