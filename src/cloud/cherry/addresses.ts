@@ -31,7 +31,8 @@ export interface Addresses {
   assign(id: AddressId, server: ServerId, call: Call): Promise<boolean>
 }
 
-const RECENT_MS = 10_000
+/** Long enough for the runs of a burst to share a look, and no longer: what somebody else deletes meanwhile is not seen. */
+const RECENT_MS = 2000
 
 export function createAddresses(client: CherryClient, written: AddressWrites): Addresses {
   let last: { beganMs: number; list: Promise<readonly Address[]> } | undefined

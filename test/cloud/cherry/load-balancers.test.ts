@@ -92,6 +92,39 @@ t.test('an address that somebody deletes is missed as soon as a list has shown i
   t.same(next.ingress[0]?.ip, b.floating()[0]?.address)
 })
 
+t.test('an address whose tags are gone is tagged anew, and none is made in its place', async (t) => {
+  const b = await bench(t)
+  const done = after(service(), await b.ensure(service()))
+  const [own] = b.floating()
+  await b.simulator.control.mutate({ ips: [{ address: own?.address, tags: { team: 'x' } }] })
+  const other = { ...done, uid: 'uid-2', ingress: [] }
+  const looks = async (given: typeof done) => (await b.worker().loadBalancers?.plan(given, workers(1), b.call))?.changes
+  t.match(await looks(other), [{ kind: 'reserve-address' }], 'not for a copy of the Service')
+  t.match(
+    await looks({ ...done, annotations: {} }),
+    [{ kind: 'reserve-address' }],
+    'nor where nothing says that it was ours',
+  )
+  const worker = b.worker().loadBalancers as LoadBalancers
+  const again = await worker.apply(await worker.plan(done, workers(1), b.call), b.call)
+  t.same(again.ingress, done.ingress)
+  t.same(b.floating()[0]?.tags, tags('default/web', { team: 'x', 'windlass-uid': UID }))
+  await b.simulator.control.mutate({ ips: [{ address: own?.address, tags: tags('default/api') }] })
+  t.match(await looks(done), [{ kind: 'reserve-address' }], 'one that is tagged as another Service’s is that one’s')
+})
+
+t.test(
+  'a node without its region’s label has no peers where those select by region, and its user is told',
+  async (t) => {
+    const b = await bench(t, { settings: { loadBalancer: 'metallb:///?bgp-peer-mode=frr' } })
+    const [one, two] = workers(1, 2)
+    const labelled = { ...two, labels: { ...two?.labels, 'topology.kubernetes.io/region': 'LT-Siauliai' } }
+    const applied = await b.ensure(service(), [one, labelled] as (typeof one & {})[])
+    t.match(applied.notes, [{ reason: 'NoBgpSpeaker', node: 'worker-1', message: /topology.kubernetes.io\/region/ }])
+    t.equal(applied.notes.length, 1)
+  },
+)
+
 t.test('where an answer is lost and lists lag, a second address goes as soon as both are seen', async (t) => {
   const b = await bench(t, { options: { lag_ms: 400 } })
   b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'drop-after-commit', times: 1 })

@@ -4,14 +4,15 @@ import type { Addresses } from '../addresses.ts'
 import type { Address } from '../model.ts'
 import { type AddressAnnotations, readNote, type Wish, wishOf } from './own-address.ts'
 import { decideReservation, type ReservationDecision } from './reservation.ts'
-import { type Owner, reservationsOf, tagsOf } from './tags.ts'
+import { isTagged, type Owner, reservationsOf, tagsOf } from './tags.ts'
 
 export type Judgement = ReservationDecision & { wish: Wish | undefined }
 
 /** Finds out which address is a Service's. */
 export function createJudge(addresses: Addresses, keys: AddressAnnotations) {
   function judgeBy(list: readonly Address[], service: ServiceProjection, owner: Owner): Judgement {
-    const reservations = reservationsOf(owner, list)
+    const tagged = reservationsOf(owner, list)
+    const reservations = tagged.length > 0 ? tagged : strippedOf(service, list)
     const wish = wishOf(
       service,
       keys,
@@ -38,6 +39,13 @@ export function createJudge(addresses: Addresses, keys: AddressAnnotations) {
     const sure = judged?.keep && !judged.claim && judged.superseded.length + judged.leftAlone.length === 0
     return sure ? judged : judgeBy(await addresses.now(call), service, owner)
   }
+}
+
+/** The address that we wrote down for this very Service, where its tags are gone: better tagged anew than another one in its place. */
+function strippedOf({ uid, annotations }: ServiceProjection, list: readonly Address[]): Address[] {
+  const note = readNote(annotations)
+  if (note?.uid !== uid) return []
+  return list.filter((one) => one.address === note.address && !isTagged(one))
 }
 
 /** By what the Service is known already; the first is the one in use. */

@@ -87,6 +87,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
   const keys = addressAnnotations(balancer)
   const switches = createBgpSwitches(client, servers, projects)
   const judge = createJudge(addresses, keys)
+  const needsRegion = balancer.kind === 'metallb' && balancer.bgpPeerMode === 'frr'
 
   const { takesPart, candidatesOf } = createCandidates(servers, switches, selector)
 
@@ -119,7 +120,12 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         speakers: judged.filter((one): one is Speaker => 'sourceIp' in one),
         unknown,
       }),
-      notes: [...lost.map(noteLost), ...judged.flatMap((one) => ('note' in one ? [one.note] : []))],
+      notes: [
+        ...lost.map(noteLost),
+        ...judged.flatMap((one) =>
+          'note' in one ? [one.note] : needsRegion && one.region === '' ? [noteNoRegion(one)] : [],
+        ),
+      ],
     }
   }
 
@@ -322,6 +328,13 @@ const release = (address: Address): CherryChange => ({
 })
 
 const uniqueById = (addresses: readonly Address[]) => [...new Map(addresses.map((one) => [one.id, one])).values()]
+
+const noteNoRegion = ({ node }: Speaker): Note => ({
+  type: 'Warning',
+  reason: 'NoBgpSpeaker',
+  message: `Node ${node} announces no addresses: it has no label ${REGION_LABEL}, by which peers of mode frr select their nodes`,
+  node,
+})
 
 const noteLost = ({ name, providerId }: NodeProjection): Note => ({
   type: 'Warning',

@@ -25,6 +25,10 @@ export function reservationsOf(owner: Owner, addresses: readonly Address[]): Add
   return addresses.filter(({ tags }) => Object.entries(identity).every(([key, value]) => tags[key] === value))
 }
 
+/** Made for some Service of some cluster. */
+export const isTagged = ({ tags }: Address): boolean =>
+  ['usage', 'service', 'cluster'].some((key) => Object.hasOwn(tags, key))
+
 /** Made for some Service of this cluster. */
 export const isOfCluster = (clusterUid: string, { tags }: Address): boolean =>
   tags.usage === USAGE && tags.cluster === clusterUid
