@@ -94,6 +94,8 @@ export interface LoadBalancerPlan {
   readonly notes: readonly Note[]
   /** The half in the cluster, as far as it can be told before the changes are made. Of a deletion: what is withdrawn before them. */
   readonly announcement?: Announcement
+  /** Of a deletion: addresses that go with it. A status that shows one is not somebody else's. */
+  readonly addresses?: readonly string[]
 }
 
 /** A plan that began with a look for the Service's load balancer. */

@@ -23,12 +23,14 @@ export async function cleanUp(
 ): Promise<ReconcileResult> {
   try {
     let present = service
-    const turnAway = async ({ announcement }: LoadBalancerPlan) => {
+    const turnAway = async ({ announcement, addresses = [] }: LoadBalancerPlan) => {
       const annotations = announcement?.serviceAnnotations ?? {}
       if (service.deleting) return
-      const written = ownsStatus
-        ? await writeStatus(cluster, present, [], call, annotations)
-        : await annotateService(cluster, present, annotations, call)
+      const shows = present.ingress.some(({ ip }) => ip !== undefined && addresses.includes(ip))
+      const written =
+        ownsStatus || shows
+          ? await writeStatus(cluster, present, [], call, annotations)
+          : await annotateService(cluster, present, annotations, call)
       present = written ?? present
     }
     await deleteLoadBalancer(cluster, places, service, call, turnAway)

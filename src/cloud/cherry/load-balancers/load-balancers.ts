@@ -267,6 +267,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         changes: reservations.map(release),
         notes: [],
         tags: tagsOf(owner),
+        addresses: written,
         announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
       }
     },
