@@ -106,9 +106,9 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
       const served = byId.get(run.cluster)
       if (!served) return {}
       const { contact, guard, controllers, guarded = (call) => call } = served
-      if (contact.problem !== undefined)
+      if (contact.obstacle !== undefined)
         throw throttled(
-          `Cluster ${run.cluster} waits for its cloud: ${contact.problem}`,
+          `Cluster ${run.cluster} waits for its cloud: ${contact.obstacle}`,
           Date.now() + UNCONTACTED_RETRY_MS,
         )
       if (guard?.problem !== undefined)

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import type { WindlassProcess, World } from '../integration/world.ts'
 
 /** Every call to the cloud takes so long, as it would over a network. */
-export const LATENCY = { method: '.*', path: '.*', kind: 'delay', ms: 20, times: -1 }
-export const LATENCY_AT_CHERRY = { match: '.* .*', kind: 'delay-before', delay: LATENCY.ms, times: -1 }
+export const LATENCY = { path: '.*', kind: 'delay', ms: 20, times: -1 }
+export const LATENCY_AT_CHERRY = { path: '.*', kind: 'delay-before', delay: LATENCY.ms, times: -1 }
 
 /** Resident memory of a process now, and the most that it ever had, in bytes. */
 export function memoryOf(pid: number): { nowBytes: number; peakBytes: number } {

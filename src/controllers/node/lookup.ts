@@ -1,5 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { CloudProvider, InstanceLookup } from '../../cloud/provider.ts'
+import { transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 
 export type MachineLookup =
@@ -22,7 +23,7 @@ export async function findMachine(
     const lookup = await cloud.instances.find(node, call, options)
     return lookup.kind === 'found' ? { ...lookup, cloud } : lookup
   }
-  const answers = await Promise.allSettled(clouds.map((cloud) => cloud.instances.find(node, call, options)))
+  const answers = await answersOf(clouds, (cloud) => cloud.instances.find(node, call, options))
   const lookups = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
   const ambiguous = lookups.find((lookup) => lookup.kind === 'ambiguous')
   if (ambiguous) return ambiguous
@@ -49,4 +50,40 @@ export async function findMachine(
     ...(nearest === undefined ? {} : { nearest }),
     notes: missing.flatMap(({ notes }) => notes),
   }
+}
+
+/** Once one cloud has the machine, others are waited for so long. */
+const GRACE_MS = 2000
+
+/** What each cloud says. One that says nothing at all must not keep nodes of another waiting for its time-outs. */
+function answersOf(
+  clouds: readonly CloudProvider[],
+  ask: (cloud: CloudProvider) => Promise<InstanceLookup>,
+): Promise<PromiseSettledResult<InstanceLookup>[]> {
+  const answers = clouds.map(
+    ({ name }): PromiseSettledResult<InstanceLookup> => ({
+      status: 'rejected',
+      reason: transient(`${name} does not answer`),
+    }),
+  )
+  return new Promise((resolve) => {
+    let open = clouds.length
+    let grace: NodeJS.Timeout | undefined
+    const finish = () => {
+      clearTimeout(grace)
+      resolve(answers)
+    }
+    const note = (i: number) => (answer: PromiseSettledResult<InstanceLookup>) => {
+      answers[i] = answer
+      open--
+      if (open === 0) finish()
+      else if (answer.status === 'fulfilled' && answer.value.kind === 'found') grace ??= setTimeout(finish, GRACE_MS)
+    }
+    for (const [i, cloud] of clouds.entries())
+      ask(cloud).then(
+        (value) => note(i)({ status: 'fulfilled', value }),
+        (reason) => note(i)({ status: 'rejected', reason }),
+      )
+    if (clouds.length === 0) finish()
+  })
 }
