@@ -25,12 +25,13 @@ t.test('a period for routes counts, unless the gate says that they are watched',
 })
 
 t.test('what is no period and no list of gates is refused', async (t) => {
-  for (const flags of [
+  const refused: Record<string, string>[] = [
     { 'route-reconciliation-period': '0s' },
     { 'route-reconciliation-period': '30' },
     { 'feature-gates': 'Other' },
     { 'feature-gates': 'Other=on' },
-  ]) {
+  ]
+  for (const flags of refused) {
     const loaded = await load(flags)
     const text = 'faults' in loaded ? formatFaults('', loaded.faults) : ''
     t.match(text, Object.keys(flags)[0] ?? '', JSON.stringify(flags))

@@ -45,7 +45,8 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
     const ensured = () => ensure(cluster, place, service, { record: current, token }, request)
     return request.cause === 'targets' ? await timed(cluster, ensured) : await ensured()
   }
-  if (needsCleanup(service, cluster.placing) || (current && !service.deleting))
+  const waitsForUs = current && service.finalizers.includes(CLEANUP_FINALIZER)
+  if (needsCleanup(service, cluster.placing) || waitsForUs || (current && !service.deleting))
     return await cleanUp(cluster, placesToClear(cluster, current), service, call)
   return {}
 }

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { Applied, LoadBalancers } from '../../cloud/provider.ts'
-import { messageOf } from '../../errors.ts'
+import { messageOf, WindlassError } from '../../errors.ts'
 import { fingerprint, projectService, type ServiceProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { addFinalizer } from '../../kubernetes/patches.ts'
@@ -15,11 +15,11 @@ import { eligibleNodes } from './eligible.ts'
 import { elsewhereOf, nodesFor, type Place, placesOf } from './placement.ts'
 import { planWithNodes } from './planning.ts'
 import { combined, isReportable, recordName, summaryOf } from './report.ts'
-import { CLEANUP_FINALIZER } from './wants.ts'
+import { CLEANUP_FINALIZER, wantsLoadBalancer } from './wants.ts'
 import { withStatus, writeStatus } from './write.ts'
 
-/** Of a record that only says where something may be: no target set is named so. */
-const NOT_MADE = ''
+/** Of a record that only says where something may be, since no run has come to its end: no target set is named so. */
+const UNSETTLED = ''
 /** Between two tries to clean up at a cloud that a Service has left. */
 const CLEAR_AGAIN_MS = 60_000
 const NEVER = Number.POSITIVE_INFINITY
@@ -34,22 +34,17 @@ export async function ensure(
 ): Promise<ReconcileResult> {
   const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     cluster.recorder.record({ object: serviceObject(seen), type, reason, message, component: COMPONENT.service })
+  const { cloud, loadBalancers } = place
+  const { uid, annotations } = seen
+  const elsewhere = elsewhereOf(cluster, place, seen, record)
+  const { services } = cluster.state
+  const comparisons = await services.comparisons()
   try {
-    const { cloud, loadBalancers } = place
-    const { uid } = seen
-    const comparisons = await cluster.state.services.comparisons()
     const service = await withFinalizer(cluster, seen, token, call)
     if (!service) return {}
-    const elsewhere = elsewhereOf(cluster, place, seen, record)
     // Noted before the cloud is asked for anything, so that it is known where something may be.
     if (record?.cloud !== cloud && placesOf(cluster).length > 1)
-      await cluster.state.services.put(recordName(seen), {
-        uid,
-        cloud,
-        annotations: seen.annotations,
-        targetsKey: NOT_MADE,
-        elsewhere,
-      })
+      await services.put(recordName(seen), { uid, cloud, annotations, targetsKey: UNSETTLED, elsewhere })
     const { plan, nodes } = await planWithNodes(cluster, loadBalancers, service, call)
     const byName = new Map(nodes.map((node) => [node.name, node]))
     recordNotes(cluster, serviceObject(service), plan.notes, byName)
@@ -59,10 +54,10 @@ export async function ensure(
     countChanges(cluster, 'service', plan.changes)
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
-    const annotations = applied.announcement?.serviceAnnotations
+    const given = applied.announcement?.serviceAnnotations
     // Before the write, since its echo may be here before its answer; and without what others wrote meanwhile, which nobody has looked at.
-    await expectEcho(cluster, token, withStatus(service, applied.ingress, annotations))
-    const after = await writeStatus(cluster, service, applied.ingress, call, annotations)
+    await expectEcho(cluster, token, withStatus(service, applied.ingress, given))
+    const after = await writeStatus(cluster, service, applied.ingress, call, given)
     if (!after) return {}
     // Nothing in the cluster points at them any more.
     const superseded = await applied.superseded?.(call)
@@ -75,20 +70,38 @@ export async function ensure(
     const left = await clearElsewhere(cluster, placesNamed(cluster, elsewhere), after, call)
     const targetsKey = loadBalancers.targetsKey(service, nodes)
     const made = { uid, cloud, annotations: service.annotations, targetsKey }
-    await cluster.state.services.put(recordName(service), left.length > 0 ? { ...made, elsewhere: left } : made)
-    if ((await cluster.state.services.comparisons()) !== comparisons)
+    await services.put(recordName(service), left.length > 0 ? { ...made, elsewhere: left } : made)
+    if ((await services.comparisons()) !== comparisons)
       await followNodes(cluster, loadBalancers, service, targetsKey, call)
     const news = plan.changes.length > 0 || announced.changed > 0 || after.resourceVersion !== seen.resourceVersion
-    const known = record?.cloud === cloud && record.targetsKey !== NOT_MADE
+    const known = record?.cloud === cloud && record.targetsKey !== UNSETTLED
     if (known && news && cause === 'targets') event('Normal', 'UpdatedLoadBalancer', 'The targets follow the nodes')
     else if (news || !known) event('Normal', 'EnsuredLoadBalancer', 'The load balancer is as the Service asks for')
     const againMs = Math.min(applied.againMs ?? NEVER, left.length > 0 ? CLEAR_AGAIN_MS : NEVER)
     return againMs === NEVER ? {} : { requeueAfterMs: againMs }
   } catch (error) {
-    if (isReportable(error))
-      event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${messageOf(error)}`)
+    if (!isReportable(error)) throw error
+    if (await isOutdated(cluster, seen, error, call)) return {}
+    // Whatever came of it, the targets may be others than those of the record, and any change of the nodes may be what is missing.
+    await services.put(recordName(seen), { uid, cloud, annotations, targetsKey: UNSETTLED, elsewhere })
+    if ((await services.comparisons()) !== comparisons) await runAgain(cluster, seen)
+    const message = messageOf(error)
+    if (cause === 'targets')
+      event('Warning', 'UpdateLoadBalancerFailed', `The targets do not follow the nodes: ${message}`)
+    event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${message}`)
     throw error
   }
+}
+
+/**
+ * A write was refused since the Service is not what this run saw: it is another, it goes, or it asks for no load balancer any more. Its
+ * change has a run of its own, which takes down what this one made.
+ */
+async function isOutdated(cluster: Cluster, seen: ServiceProjection, error: unknown, call: Call): Promise<boolean> {
+  if (!(error instanceof WindlassError) || error.status !== 422) return false
+  const object = await cluster.kubernetes.get(SERVICES, seen, call)
+  const now = object && projectService(object)
+  return now?.uid !== seen.uid || !wantsLoadBalancer(now, cluster.placing)
 }
 
 /** Nodes that changed while a run was at work were compared with the record of the run before: asks for another run if they make a difference. */
@@ -101,8 +114,12 @@ async function followNodes(
 ): Promise<void> {
   const nodes = loadBalancers.inCluster ? await readFreshNodes(cluster, call) : (await readNodes(cluster, call)).nodes
   if (loadBalancers.targetsKey(service, eligibleNodes(nodesFor(cluster, loadBalancers, nodes))) === targetsKey) return
+  await runAgain(cluster, service)
+}
+
+async function runAgain({ id, enqueuer }: Cluster, service: ServiceProjection): Promise<void> {
   const key = subjectOf({ kind: 'Service', ...service })
-  await cluster.enqueuer.enqueue(cluster.id, [{ kind: 'service', key, cause: 'targets', urgency: 'user' }])
+  await enqueuer.enqueue(id, [{ kind: 'service', key, cause: 'targets', urgency: 'user' }])
 }
 
 /** The half of a load balancer that is in the cluster. Without what is essential of it no address is published. */
