@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Call } from '../../call.ts'
 import { messageOf } from '../../errors.ts'
@@ -61,7 +62,7 @@ export function createControlPlane(kubernetes: KubernetesApi, redis: Redis, key:
     )
   }
 
-  return async (call: Call): Promise<ControlPlaneReading> => {
+  async function read(call: Call): Promise<ControlPlaneReading> {
     const before = await remembered()
     try {
       const reading = await readControlPlane(kubernetes, before, call)
@@ -72,6 +73,24 @@ export function createControlPlane(kubernetes: KubernetesApi, redis: Redis, key:
       call.log.warn({ error: messageOf(error) }, 'the control plane is looked after without Kubernetes')
       return { controlPlane: before }
     }
+  }
+
+  return {
+    read,
+    /** The same, or what is known when that takes longer: the way to Kubernetes may be just what has failed. */
+    async readWithin(patienceMs: number, call: Call): Promise<ControlPlaneReading> {
+      const impatient = new AbortController()
+      try {
+        return await Promise.race([
+          read(call),
+          delay(patienceMs, undefined, { signal: impatient.signal }).then(async () => ({
+            controlPlane: await remembered(),
+          })),
+        ])
+      } finally {
+        impatient.abort()
+      }
+    },
   }
 }
 

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Call } from '../../call.ts'
 import type { ControlPlaneAddress } from '../../cloud/provider.ts'
@@ -6,12 +5,14 @@ import { kindOf, messageOf, throttled } from '../../errors.ts'
 import type { Logger } from '../../telemetry/log.ts'
 import { type Cluster, COMPONENT, nodeObject } from '../cluster.ts'
 import { type ControlPlaneReading, createControlPlane } from './control-plane.ts'
-import type { ControlPlaneNode } from './decide.ts'
+import { type ControlPlaneNode, decide } from './decide.ts'
 import { createDoubt } from './doubt.ts'
 import { syncExternalService } from './external-service.ts'
 import type { Health } from './health.ts'
-import { type Judgement, judge, PROBING, thoseThatAnswer } from './judge.ts'
+import { askedPlace, type Judgement, judge, PROBING, thoseThatAnswer } from './judge.ts'
 import { createLease } from './lease.ts'
+import { createPause } from './pause.ts'
+import { startWatch } from './watch.ts'
 
 export interface ControlPlaneIpOptions {
   cluster: Cluster
@@ -28,11 +29,18 @@ export interface ControlPlaneIpOptions {
 }
 
 export interface ControlPlaneIpTimings {
+  /** From the beginning of a look at cloud and cluster to the beginning of the next. */
   periodMs: number
   leaseMs: number
+  /** Between two tries to take over from another process. */
+  standbyMs: number
+  /** From one probe of the holder to the next. */
+  probeEveryMs: number
   probeTimeoutMs: number
-  /** Between two probes of the holder while it does not answer. */
+  /** The same while it does not answer. */
   probeGapMs: number
+  /** After a move nothing is concluded from silence for so long. */
+  settleMs: number
   /** The address fails, but the machine that has it answers: something between us may be broken, so it waits this long. */
   doubtMs: number
   /** And after a move on such doubt, this long for the next one. */
@@ -43,16 +51,26 @@ export interface ControlPlaneIp {
   stop(): Promise<void>
 }
 
+/**
+ * Made so that the address has moved within ten seconds of whatever happens to its machine. One that falls silent: a second until the next
+ * probe, two seconds more until the third, two until that has failed; then its own addresses and those of others, two, and a second or
+ * two for the cloud, whose requests are paced. One that is cordoned: a period until it is seen, and the same.
+ */
 const TIMINGS: ControlPlaneIpTimings = {
-  periodMs: 10_000,
-  leaseMs: 15_000,
+  periodMs: 5000,
+  leaseMs: 5000,
+  standbyMs: 1000,
+  probeEveryMs: 1000,
   probeTimeoutMs: PROBING.timeoutMs,
   probeGapMs: PROBING.gapMs,
+  settleMs: 10_000,
   doubtMs: 60_000,
   restMs: 600_000,
 }
 
-/** A look takes half a minute where all machines hang. */
+/** Kubernetes is not waited for longer. */
+const READ_PATIENCE_MS = 1000
+/** Two failures that far apart are none in a row. */
 const PERIODS_UNBROKEN = 4
 /** At first nodes are new, and which machines they are is not known yet: one that goes soon must be known to have been a node. */
 const EARLY = { looks: 3, readsBetween: 4 } as const
@@ -67,16 +85,19 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   const timings = { ...TIMINGS, ...options.timings }
   const key = (what: string) => `{${prefix}}:v1:control-plane-ip:${cluster.id}:${what}`
   const lease = createLease(redis, key('lease'), timings.leaseMs)
-  const read = createControlPlane(cluster.kubernetes, redis, key('known'))
+  const { read, readWithin } = createControlPlane(cluster.kubernetes, redis, key('known'))
   const stopped = new AbortController()
   const { signal } = stopped
   const { doubtMs, restMs, periodMs } = timings
+  const pause = createPause(signal)
+  const { probeEveryMs: everyMs, probeGapMs: gapMs, probeTimeoutMs: timeoutMs, settleMs } = timings
+  const watch = startWatch(health, { everyMs, gapMs, timeoutMs, settleMs }, signal, pause.wake)
   const doubt = createDoubt({ doubtMs, restMs, gapMs: PERIODS_UNBROKEN * periodMs })
   let said = ''
 
   const call: Call = {
     signal,
-    urgency: 'user',
+    urgency: 'urgent',
     log,
     async beforeWrite(what) {
       const why = problem()
@@ -93,13 +114,19 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   ) {
     const { nodes, port, known } = controlPlane
     if (port === undefined) return
-    const { probeTimeoutMs: timeoutMs, probeGapMs: gapMs } = timings
-    const asking = { health, ip, port, address, timeoutMs, gapMs, signal }
-    const judgement = await judge({ nodes, holder, known: new Set(known) }, asking)
+    const asking = { health, ip, port, address, timeoutMs, gapMs, signal, watch }
+    const situation = { nodes, holder, known: new Set(known) }
+    const verdict = decide(situation)
+    const place = verdict.kind === 'check' ? askedPlace(verdict.node, asking) : undefined
+    watch.follow(place && holder && { ...place, holder: holder.join(' ') })
+    // Who could take it is asked beside whether it has to be taken: both may take their time.
+    const suspected = place && !['sound', 'settling'].includes(watch.see(place.at, place.port))
+    const others = suspected ? thoseThatAnswer(verdict.candidates, asking) : undefined
+    const judgement = await judge(situation, asking)
     if (judgement.kind === 'sound') doubt.settled()
     if (judgement.kind === 'sound' || (judgement.kind === 'failing' && waits(judgement))) return
     const { why, candidates } = judgement
-    const answering = await thoseThatAnswer(candidates, asking)
+    const answering = await (others ?? thoseThatAnswer(candidates, asking))
     if (answering.length === 0) {
       tell('warn', `no other API server of the control plane answers, so its address stays (${why})`)
       return
@@ -126,6 +153,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
         continue
       }
       doubt.settled()
+      watch.moved()
       log.warn({ node: name, address: ip, why }, "moved the control plane's address")
       cluster.recorder.record({
         object: nodeObject({ name, uid }),
@@ -146,7 +174,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   }
 
   async function look(): Promise<void> {
-    const [reading, found] = await Promise.all([read(call), address.find(call)])
+    const [reading, found] = await Promise.all([readWithin(READ_PATIENCE_MS, call), address.find(call)])
     if (!found.address) {
       tell('warn', `no address for the control plane: there is no ${found.searched}`)
       return
@@ -173,14 +201,17 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
 
   async function run(): Promise<void> {
     for (let looks = 0; !signal.aborted; ) {
-      const held = await lease.hold()
-      if (held) {
-        looks++
-        await look().catch(report)
+      const begunMs = performance.now()
+      if (!(await lease.hold())) {
+        watch.follow(undefined)
+        await pause.until(begunMs + timings.standbyMs)
+        continue
       }
-      const parts = held && looks <= EARLY.looks ? EARLY.readsBetween + 1 : 1
+      looks++
+      await look().catch(report)
+      const parts = looks <= EARLY.looks ? EARLY.readsBetween + 1 : 1
       for (let part = 1; part <= parts; part++) {
-        await delay(periodMs / parts, undefined, { signal }).catch(() => {})
+        if ((await pause.until(begunMs + (periodMs * part) / parts)) === 'woken') break
         if (part < parts && !signal.aborted) await read(call).catch(() => {})
       }
     }

@@ -2,11 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { ControlPlaneAddress } from '../../cloud/provider.ts'
 import { type ControlPlaneNode, decide, hostAddress, machineAddresses, type Situation } from './decide.ts'
 import type { Health } from './health.ts'
+import { PROBES, type Watch } from './watch.ts'
 
-/** The holder has failed when it fails so often in a row. */
-const PROBES = 3
-
-export const PROBING = { timeoutMs: 3000, gapMs: 500 } as const
+export const PROBING = { timeoutMs: 2000, gapMs: 500 } as const
 
 export interface Asking {
   health: Health
@@ -19,6 +17,8 @@ export interface Asking {
   /** Between two probes of the holder while it does not answer. */
   gapMs: number
   signal: AbortSignal
+  /** What was seen of late, where somebody looks all the time. */
+  watch?: Pick<Watch, 'see'>
 }
 
 export type Judgement =
@@ -36,9 +36,16 @@ export async function judge(situation: Situation, asking: Asking): Promise<Judge
   if (verdict.kind === 'move') return { kind: 'leave', why: verdict.why, candidates }
   const { node } = verdict
   const { at, port } = askedPlace(node, asking)
-  if (await answersInTime(at, port, asking)) return { kind: 'sound', at: `${at}:${port}` }
+  const seen = asking.watch?.see(at, port) ?? 'unknown'
+  if (seen === 'sound' || seen === 'settling') return { kind: 'sound', at: `${at}:${port}` }
+  // Beside each other: both may take their time.
+  const [sound, alive] = await Promise.all([
+    seen === 'unknown' && answersInTime(at, port, asking),
+    node && machineAnswers(node, asking),
+  ])
+  if (sound) return { kind: 'sound', at: `${at}:${port}` }
   const why = `its API server does not answer at ${at}`
-  const machine = node && (await machineAnswers(node, asking)) ? node : undefined
+  const machine = alive ? node : undefined
   return { kind: 'failing', at: `${at}:${port}`, why, candidates, ...(machine ? { machine } : {}) }
 }
 
@@ -48,16 +55,33 @@ export async function thoseThatAnswer(nodes: readonly ControlPlaneNode[], asking
   return nodes.filter((_, i) => answered[i])
 }
 
-function askedPlace(node: ControlPlaneNode | undefined, { ip, port, address }: Asking): { at: string; port: number } {
+/** Where it is asked whether the API server answers at the address. */
+export function askedPlace(
+  node: ControlPlaneNode | undefined,
+  { ip, port, address }: Asking,
+): { at: string; port: number } {
   const host = node && address.checkMachine ? hostAddress(node, ip) : undefined
   return host === undefined ? { at: ip, port: address.port || port } : { at: host, port }
 }
 
+/** Each try begins without waiting for the end of the one before: what hangs must not cost its time-out several times. */
 async function answersInTime(at: string, port: number, { health, timeoutMs, gapMs, signal }: Asking): Promise<boolean> {
-  for (let tried = 1; ; tried++) {
-    if (await health({ address: at, port, timeoutMs, signal })) return true
-    if (tried === PROBES || signal.aborted) return false
-    await delay(gapMs, undefined, { signal }).catch(() => {})
+  const enough = new AbortController()
+  const either = AbortSignal.any([signal, enough.signal])
+  const ask = async (after: number) => {
+    if (after > 0) await delay(after * gapMs, undefined, { signal: either })
+    return await health({ address: at, port, timeoutMs, signal: either })
+  }
+  const answers = Array.from({ length: PROBES }, async (_, i) => {
+    if (!(await ask(i))) throw new Error('no answer')
+  })
+  try {
+    await Promise.any(answers)
+    return true
+  } catch {
+    return false
+  } finally {
+    enough.abort()
   }
 }
 

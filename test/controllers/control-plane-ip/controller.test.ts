@@ -18,7 +18,17 @@ import { kubeconfigFile } from './kubeconfig.ts'
 const log = pino({ level: 'silent' })
 const FIP = '127.0.0.50'
 const PROJECT = 87553
-const timings = { periodMs: 60, leaseMs: 600, probeTimeoutMs: 500, probeGapMs: 10, doubtMs: 200, restMs: 60_000 }
+const timings = {
+  periodMs: 60,
+  leaseMs: 600,
+  standbyMs: 60,
+  probeEveryMs: 20,
+  probeTimeoutMs: 500,
+  probeGapMs: 10,
+  settleMs: 50,
+  doubtMs: 200,
+  restMs: 60_000,
+}
 
 type ApiServer = 'ok' | 'refuse' | 'hang' | number
 
