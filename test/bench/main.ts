@@ -4,6 +4,7 @@
  */
 import { parseArgs } from 'node:util'
 import { benchCherry } from './cherry.ts'
+import { benchFailOver } from './fail-over.ts'
 import { benchIdle } from './idle.ts'
 import { benchNodes } from './nodes.ts'
 import { type Figures, printFigures } from './report.ts'
@@ -13,6 +14,7 @@ const { values } = parseArgs({
   options: {
     nodes: { type: 'string', default: '500' },
     services: { type: 'string', default: '40' },
+    runs: { type: 'string', default: '20' },
     only: { type: 'string' },
     simulator: { type: 'boolean', default: false },
   },
@@ -27,6 +29,7 @@ const benches: { name: string; run: () => Promise<Figures> }[] = [
   { name: 'idle', run: () => benchIdle({ kubernetes }) },
   { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 0 }) },
   { name: 'cherry', run: () => benchCherry({ kubernetes, perSecond: 4 }) },
+  { name: 'fail-over', run: () => benchFailOver({ kubernetes, runs: Number(values.runs) }) },
 ]
 
 const names = [...new Set(benches.map(({ name }) => name))]
