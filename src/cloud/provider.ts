@@ -212,11 +212,20 @@ export interface RoutePlan {
   readonly notes: readonly Note[]
 }
 
+export interface RoutesApplied {
+  /** Nodes all of whose routable pod CIDRs have a route now. */
+  routed: Set<string>
+  /** Why the others have not. */
+  failed: Map<string, Error>
+  /** Why routes that lead to no node are still there. */
+  leftOver: Error[]
+  notes: Note[]
+}
+
 /** Pod routes in a cloud network. */
 export interface Routes {
   plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call): Promise<RoutePlan>
-  /** `routed` names each node all of whose routable pod CIDRs have a route now; `failed` says why for the others. */
-  apply(plan: RoutePlan, call: Call): Promise<{ routed: Set<string>; failed: Map<string, Error>; notes: Note[] }>
+  apply(plan: RoutePlan, call: Call): Promise<RoutesApplied>
 }
 
 /** An address that is kept on a healthy machine of the control plane. It is its user's: found, never made or given back. */

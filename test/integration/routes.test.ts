@@ -50,6 +50,27 @@ t.test('with a period, what others do to the network is repaired without any cha
   )
 })
 
+t.test('what could not be done to the network is done later, without a change of nodes', async (t) => {
+  const world = await open(t)
+  const { control } = world.hcloud
+  control.mutate({
+    networks: [{ name: 'kube', set: { routes: [{ destination: '10.244.7.0/24', gateway: '10.0.0.7' }] } }],
+  })
+  control.fault({ match: 'POST /networks/{id}/actions/delete_route', kind: 'error', status: 500, code: 'server_error' })
+  control.fault({ match: 'POST /networks/{id}/actions/add_route', kind: 'locked', times: 5 })
+  world.start('all', { env, args: ['--cluster-cidr=10.244.0.0/16'] })
+  await world.addNode('w1', { podCIDR: '10.244.1.0/24' })
+  await eventually(
+    async () => `${routesIn(world)}` === '10.244.1.0/24 10.0.0.11',
+    'the route of nobody is gone, and that of the node is there',
+  )
+  await eventually(async () => `${await conditionsIn(world)}` === 'False RouteCreated', 'and the node says so')
+  t.notOk(
+    (await world.events()).some(({ reason }) => reason === 'FailedToCreateRoute'),
+    'to wait for the network is no failure',
+  )
+})
+
 t.test('without a cluster CIDR no node is said to be unreachable', async (t) => {
   const world = await open(t)
   world.start('all', { env })

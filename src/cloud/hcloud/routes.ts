@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import { kindOf, permanent, transient } from '../../errors.ts'
+import { kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Change, Note, RoutePlan, Routes } from '../provider.ts'
 import type { ActionPoller } from './actions.ts'
@@ -81,7 +81,8 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       const { planned } = given as HcloudRoutePlan
       const routed = new Set(planned?.routed ?? [])
       const failed = new Map<string, Error>(planned?.failed ?? [])
-      if (!planned) return { routed, failed, notes: [] }
+      const leftOver: Error[] = []
+      if (!planned) return { routed, failed, leftOver, notes: [] }
       const id = await network.id(call)
       if (id === undefined) throw permanent('No network is configured: set HCLOUD_NETWORK to its name or id.')
       for (const change of planned.changes) {
@@ -91,17 +92,22 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
         } catch (error) {
           const stop = kindOf(error) === 'aborted' || (kindOf(error) === 'throttled' && !isBusy(error))
           if (stop || isCode(error, 'unauthorized', 'token_readonly')) throw error
-          const what = `${change.summary} did not work`
-          const fault =
-            kindOf(error) === 'permanent' ? permanent(what, { cause: error }) : transient(what, { cause: error })
-          if (change.node === undefined)
-            call.log.warn({ reason: String(error), route: change.destination }, 'route not deleted')
+          const fault = faultOf(`${change.summary} did not work`, error)
+          if (change.node === undefined) leftOver.push(fault)
           else failed.set(change.node, fault)
         }
       }
       for (const node of planned.changing) if (!failed.has(node)) routed.add(node)
       for (const node of failed.keys()) routed.delete(node)
-      return { routed, failed, notes: [] }
+      return { routed, failed, leftOver, notes: [] }
     },
   }
+}
+
+function faultOf(what: string, cause: unknown): WindlassError {
+  const kind = kindOf(cause)
+  const retryAtMs = cause instanceof WindlassError ? cause.retryAtMs : undefined
+  // Another change of the network is under way: this one waits, and has not failed.
+  if (kind === 'throttled' && retryAtMs !== undefined) return throttled(what, retryAtMs, { cause })
+  return kind === 'permanent' ? permanent(what, { cause }) : transient(what, { cause })
 }

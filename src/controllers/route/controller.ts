@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { CloudProvider, RoutePlan, Routes } from '../../cloud/provider.ts'
-import { kindOf, messageOf, transient } from '../../errors.ts'
+import { type ErrorKind, kindOf, messageOf, throttled, transient, WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
@@ -27,7 +27,7 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   const nodes = await readFreshNodes(cluster, call)
   const byName = new Map(nodes.map((node) => [node.name, node]))
   const plan = await planNetwork(cluster, cloud, routes, nodes, call)
-  const { routed, failed, notes } = await routes.apply(plan, call)
+  const { routed, failed, leftOver, notes } = await routes.apply(plan, call)
   if (failed.size === 0) countChanges(cluster, 'route', plan.changes)
   for (const note of [...plan.notes, ...notes])
     if (note.node !== undefined) {
@@ -38,12 +38,22 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
     nodes.map((node) => setNetworkCondition(cluster, node, routed.has(node.name), failed.get(node.name), call)),
   )
   const faults = [
-    ...[...failed].map(([name, error]) => `${name}: ${messageOf(error)}`),
-    ...conflicts.flatMap((one) => (one.status === 'rejected' ? [messageOf(one.reason)] : [])),
+    ...failed.values(),
+    ...leftOver,
+    ...conflicts.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : [])),
   ]
-  const passing = [...failed.values()].some((error) => kindOf(error) !== 'permanent') || conflicts.some(isRejected)
-  if (passing) throw transient(`Some nodes are not routed: ${faults.join('; ')}`)
+  const again = comeBack(faults)
+  if (again) throw again
   return routeReconciliationPeriodMs === undefined ? {} : { requeueAfterMs: routeReconciliationPeriodMs }
+}
+
+/** For what may pass by itself; undefined when nothing of it does. */
+function comeBack(faults: readonly unknown[]): WindlassError | undefined {
+  const of = (kind: ErrorKind) => faults.filter((fault) => kindOf(fault) === kind)
+  const why = `The routes of the network are not in order: ${faults.map(messageOf).join('; ')}`
+  if (of('transient').length > 0) return transient(why)
+  const waits = of('throttled').flatMap((fault) => (fault instanceof WindlassError ? (fault.retryAtMs ?? []) : []))
+  return waits.length > 0 ? throttled(why, Math.min(...waits)) : undefined
 }
 
 /** The cloud that keeps this cluster's routes. Where pod addresses come from has to be known: else no route is ours, and no node lacks one. */
@@ -76,8 +86,6 @@ export function wantedNetworkCondition(node: NodeProjection, routed: boolean) {
   return present?.status === wanted.status && present.reason === wanted.reason ? undefined : wanted
 }
 
-const isRejected = (one: PromiseSettledResult<unknown>) => one.status === 'rejected'
-
 async function setNetworkCondition(
   cluster: Cluster,
   node: NodeProjection,
@@ -85,8 +93,8 @@ async function setNetworkCondition(
   failure: Error | undefined,
   call: Call,
 ): Promise<void> {
-  // That a node has no provider id or address yet is told when its initialisation fails.
-  if (failure && !isUninitialised(node))
+  // That a node has no provider id or address yet is told when its initialisation fails; waiting for the network is no failure.
+  if (failure && kindOf(failure) !== 'throttled' && !isUninitialised(node))
     cluster.recorder.record({
       object: nodeObject(node),
       type: 'Warning',

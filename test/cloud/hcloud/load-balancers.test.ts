@@ -307,6 +307,16 @@ t.test('a certificate that is missing, or of somebody else, is named before anyt
   t.strictSame(loadBalancersOf(of), [])
 })
 
+t.test('a load balancer that is protected between look and deletion is left by the next look', async (t) => {
+  const of = await open(t)
+  await of.ensure(service(), nodes(1))
+  const plan = await of.loadBalancers.planDeletion(service(), of.call)
+  of.simulator.control.mutate({ load_balancers: [{ id: lbOf(of).id, set: { protection: { delete: true } } }] })
+  await t.rejects(of.loadBalancers.applyDeletion(plan, of.call), { kind: 'transient', code: 'protected' })
+  await of.remove(service())
+  t.equal(lbOf(of).labels['windlass/released'], 'true')
+})
+
 t.test(
   'switching between public and private never leaves a load balancer of several nodes without targets',
   async (t) => {

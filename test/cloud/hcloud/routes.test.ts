@@ -175,6 +175,24 @@ t.test('one route that is refused stops no other', async (t) => {
   t.strictSame([...done], ['n2'])
 })
 
+t.test('a network that is busy is waited for, and is no failure', async (t) => {
+  const of = await open(t, {
+    account: {
+      networks: [network([{ destination: '10.244.77.0/24', gateway: '10.0.0.98' }])],
+      servers: [server(1), server(2)],
+    },
+  })
+  const { control } = of.simulator
+  for (const action of ['add_route', 'delete_route'])
+    control.fault({ match: `POST /networks/{id}/actions/${action}`, kind: 'locked', times: 4 })
+  const { failed, leftOver, routed: done } = await of.run([routed(1), routed(2)])
+  t.match(failed.get('n1'), { kind: 'throttled' })
+  t.match(leftOver, [{ kind: 'throttled' }])
+  t.strictSame([...done], ['n2'])
+  await of.run([routed(1), routed(2)])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.244.2.0/24 10.0.0.12'])
+})
+
 t.test('nodes that can have no route are told why', async (t) => {
   const of = await open(t)
   const { failed } = await of.run([

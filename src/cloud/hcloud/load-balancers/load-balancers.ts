@@ -140,6 +140,8 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
             await client.loadBalancers.update(change.id, { labels: change.labels }, call)
           if (change.kind === 'delete-certificate') await client.certificates.delete(change.id, call)
         } catch (error) {
+          // Protected since it was looked at: the next look leaves it.
+          if (isCode(error, 'protected')) throw transient(messageOf(error), { cause: error, code: 'protected' })
           if (!isNotFound(error)) throw error
         }
       }
