@@ -192,13 +192,8 @@ export function createCherryClient(options: CherryClientOptions) {
         readOne(`/servers/${id}`, call, `reading server ${id}`, parseServer),
       /** `bgp` left out would switch it off, and tags left out would be dropped. False when the server is gone. */
       enableBgp: async (id: ServerId, tags: Record<string, string>, call: Call): Promise<boolean> =>
-        (await write(
-          'PUT',
-          `/servers/${id}`,
-          { tags, bgp: true },
-          call,
-          `switching BGP on for server ${id}`,
-          () => true,
+        (await write('PUT', `/servers/${id}`, { tags, bgp: true }, call, `switching BGP on for server ${id}`, (json) =>
+          done(parseServer(json).bgpEnabled !== false, 'BGP of the server as off'),
         )) ?? false,
     },
 
@@ -214,7 +209,7 @@ export function createCherryClient(options: CherryClientOptions) {
       },
       /** Replaces the tags. False when the address is gone. */
       tag: async (id: AddressId, tags: Record<string, string>, call: Call): Promise<boolean> =>
-        (await write('PUT', `/ips/${id}`, { tags }, call, `tagging address ${id}`, () => true)) ?? false,
+        (await write('PUT', `/ips/${id}`, { tags }, call, `tagging address ${id}`, isAddress)) ?? false,
       /** False when address or server is gone. */
       assign: async (id: AddressId, server: ServerId, call: Call): Promise<boolean> =>
         (await write(
@@ -223,15 +218,23 @@ export function createCherryClient(options: CherryClientOptions) {
           { targeted_to: String(server) },
           call,
           `assigning address ${id} to server ${server}`,
-          () => true,
+          (json) => done([undefined, server].includes(parseAddress(json).target), 'the address at another server'),
         )) ?? false,
       unassign: (id: AddressId, call: Call): Promise<unknown> =>
-        write('PUT', `/ips/${id}`, { targeted_to: 0 }, call, `taking address ${id} off its server`, () => true),
+        write('PUT', `/ips/${id}`, { targeted_to: 0 }, call, `taking address ${id} off its server`, isAddress),
       /** An address that is gone already is fine. */
       release: (id: AddressId, call: Call): Promise<unknown> =>
         write('DELETE', `/ips/${id}`, undefined, call, `releasing address ${id}`, () => true),
     },
   }
+}
+
+/** The answer to an update shows what was updated: one that does not was given by somebody else, or nothing was done. */
+const isAddress = (json: unknown) => parseAddress(json) !== undefined
+
+function done(isDone: boolean, otherwise: string): true {
+  if (isDone) return true
+  throw new MalformedAnswer(otherwise)
 }
 
 interface Answer {

@@ -1,11 +1,26 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createCherryClient } from '../../../src/cloud/cherry/client.ts'
-import type { ServerId } from '../../../src/cloud/cherry/model.ts'
+import type { AddressId, ServerId } from '../../../src/cloud/cherry/model.ts'
 import { parseAddress, parseServer } from '../../../src/cloud/cherry/parse.ts'
 import { HttpClient } from '../../../src/http/client.ts'
-import { bench, callOf, KEY, ofKind, PROJECT, twoServers } from './bench.ts'
+import { type Bench, bench, callOf, KEY, ofKind, PROJECT, twoServers } from './bench.ts'
 
 const id = 383531 as ServerId
+
+function clientOf(t: Test, { simulator }: Bench) {
+  const http = new HttpClient()
+  t.teardown(() => http.close())
+  return createCherryClient({
+    http,
+    version: '1',
+    pace: () => ({ take: async () => {}, block: async () => {} }),
+    settings: {
+      apiKey: { name: 'CHERRY_API_KEY', read: () => KEY },
+      apiUrl: simulator.apiUrl.replace(/\/$/, ''),
+      projectId: PROJECT,
+    },
+  })
+}
 
 t.test('nothing but a 404 of the API itself says that something is not there', async (t) => {
   const b = await bench(t)
@@ -90,20 +105,36 @@ t.test('what is asked wrongly waits for a human, what can’t be given back is t
   t.same(b.floating(), [])
 })
 
+t.test('an update counts as done when its answer shows what was updated', async (t) => {
+  const b = await bench(t)
+  const client = clientOf(t, b)
+  await b.simulator.control.mutate({ ips: [{ create: { region: 'LT-Siauliai' } }] })
+  const address = b.floating()[0]?.id as AddressId
+  const updates: Record<string, () => Promise<unknown>> = {
+    'PUT /servers/{id}': () => client.servers.enableBgp(id, {}, b.call),
+    'PUT /projects/{id}': () => client.project.enableBgp('lab', b.call),
+    'PUT /ips/{id} (tags)': () => client.addresses.tag(address, {}, b.call),
+    'PUT /ips/{id} (to)': () => client.addresses.assign(address, id, b.call),
+    'PUT /ips/{id} (off)': () => client.addresses.unassign(address, b.call),
+  }
+  for (const [what, update] of Object.entries(updates)) {
+    for (const body of [null, [], 'fine']) {
+      const match = what.replace(/ \(.*/, '')
+      b.simulator.control.fault({ match, kind: 'http', status: 200, body, times: 1 })
+      await t.rejects(update(), ofKind('transient'), `${what} answered with ${JSON.stringify(body)}`)
+    }
+    await t.resolves(update(), what)
+  }
+  const still = (body: object, match: string) => b.simulator.control.fault({ match, kind: 'http', status: 200, body })
+  still({ id, bgp: { enabled: false } }, 'PUT /servers/{id}')
+  await t.rejects(client.servers.enableBgp(id, {}, b.call), ofKind('transient'))
+  still({ id: address, targeted_to: { id: 7 } }, 'PUT /ips/{id}')
+  await t.rejects(client.addresses.assign(address, id, b.call), ofKind('transient'))
+})
+
 t.test('nothing is written before the run has said that it still may', async (t) => {
   const b = await bench(t)
-  const http = new HttpClient()
-  t.teardown(() => http.close())
-  const client = createCherryClient({
-    http,
-    version: '1',
-    pace: () => ({ take: async () => {}, block: async () => {} }),
-    settings: {
-      apiKey: { name: 'CHERRY_API_KEY', read: () => KEY },
-      apiUrl: b.simulator.apiUrl.replace(/\/$/, ''),
-      projectId: PROJECT,
-    },
-  })
+  const client = clientOf(t, b)
   const refusing = {
     ...callOf(),
     async beforeWrite() {
