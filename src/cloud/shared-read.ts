@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import type { Call } from '../call.ts'
 import { aborted } from '../errors.ts'
@@ -14,6 +15,8 @@ export interface SharedReadOptions<T> {
   fetch: Fetch<T>
   /** `fetch` says when it begins to read. */
   saysBegun?: boolean
+  /** How long a fresh read waits for others who ask for one: a burst comes within some milliseconds, and requests are few. */
+  gatherMs?: number
 }
 
 /**
@@ -53,7 +56,7 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       await publish(key, value, beganMs)
       return value
     },
-    { saysBegun: options.saysBegun ?? false },
+    { saysBegun: options.saysBegun ?? false, gatherMs: options.gatherMs ?? 0 },
   )
 
   const remember = (key: string, value: T, forMs: number, beganMs: number) => {
@@ -153,18 +156,24 @@ const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call(
  */
 export function createCoalescedRead<T>(
   fetch: Fetch<T>,
-  { saysBegun = false }: { saysBegun?: boolean } = {},
+  { saysBegun = false, gatherMs = 0 }: { saysBegun?: boolean; gatherMs?: number } = {},
 ): (call: Call) => Promise<T> {
   let current: Promise<T> | undefined
   /** The current read has not begun: whose urgency it waits with. */
   let waiting: Call['urgency'] | undefined
   let next: Promise<T> | undefined
 
-  const start = (call: Call): Promise<T> => {
-    waiting = saysBegun ? call.urgency : undefined
-    const read = fetch(detached(call), () => {
+  const begin = async (call: Call): Promise<T> => {
+    if (gatherMs > 0) await delay(gatherMs)
+    if (!saysBegun) waiting = undefined
+    return await fetch(detached(call), () => {
       waiting = undefined
     })
+  }
+
+  const start = (call: Call): Promise<T> => {
+    waiting = saysBegun || gatherMs > 0 ? call.urgency : undefined
+    const read = begin(call)
     current = read
     const done = () => {
       if (current === read) current = undefined
@@ -174,6 +183,12 @@ export function createCoalescedRead<T>(
   }
 
   return (call) => {
+    // Behind nobody, not even for company.
+    if (call.urgency === 'urgent')
+      return untilAborted(
+        fetch(detached(call), () => {}),
+        call,
+      )
     if (!current) return untilAborted(start(call), call)
     if (waiting === 'user' || waiting === call.urgency) return untilAborted(current, call)
     if (!next) {

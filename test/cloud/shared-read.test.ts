@@ -116,3 +116,49 @@ t.test('nothing is kept when nothing shall be, or when it was forgotten', async 
   await kept.forget()
   t.equal(await from.until(kept.get(callOf())), 4)
 })
+
+t.test('a read waits a moment for others who want it, and begins after all of them have asked', async (t) => {
+  const began: number[] = []
+  const fresh = createCoalescedRead(
+    async () => {
+      began.push(performance.now())
+      return began.length
+    },
+    { gatherMs: 50 },
+  )
+  const first = fresh(callOf())
+  await new Promise((resolve) => setTimeout(resolve, 10))
+  const askedMs = performance.now()
+  const second = fresh(callOf())
+  t.same(await Promise.all([first, second]), [1, 1])
+  t.ok((began[0] ?? 0) >= askedMs)
+})
+
+t.test('what is urgent waits for nobody', async (t) => {
+  const s = source()
+  const fresh = createCoalescedRead(s.fetch, { gatherMs: 10_000 })
+  const waiting = fresh(callOf())
+  waiting.catch(() => undefined)
+  t.equal(await s.until(fresh({ ...callOf(), urgency: 'urgent' })), 1)
+  t.equal(s.reads, 1, 'while the other has not begun')
+})
+
+t.test('a read that began after a time serves who asks for one since then, and an older one does not', async (t) => {
+  let reads = 0
+  const read = createSharedRead({ key: () => 'k', maxAgeMs: 10_000, fetch: async () => ++reads })
+  const before = performance.now()
+  await read.get(callOf())
+  t.equal(await read.since(before, callOf()), 1)
+  t.equal(await read.since(performance.now(), callOf()), 2)
+})
+
+t.test('what is known here may be put right by who wrote it', async (t) => {
+  const shared = () =>
+    createSharedRead<string[]>({ redis: connect(), key: () => 'k', maxAgeMs: 10_000, fetch: async () => ['off'] })
+  const [one, other] = [shared(), shared()]
+  one.amend(() => ['never read'])
+  t.same(await one.get(callOf()), ['off'])
+  one.amend(() => ['on'])
+  t.same(await one.get(callOf()), ['on'])
+  t.same(await other.get(callOf()), ['off'], 'others see what was read')
+})

@@ -2,7 +2,7 @@ import type { Call } from '../../call.ts'
 import { kindOf, WindlassError } from '../../errors.ts'
 import { createCoalescedRead } from '../shared-read.ts'
 import type { AddressWrites } from './address-writes.ts'
-import type { CherryClient } from './client.ts'
+import { type CherryClient, GATHER_MS } from './client.ts'
 import type { Address, AddressId, ServerId } from './model.ts'
 
 /**
@@ -57,7 +57,7 @@ export function createAddresses(client: CherryClient, written: AddressWrites): A
       if (beganMs !== undefined) learn({ account, beganMs, list })
       return list
     },
-    { saysBegun: true },
+    { saysBegun: true, gatherMs: GATHER_MS },
   )
 
   function learn(read: NonNullable<typeof known>): void {

@@ -17,6 +17,9 @@ export interface CherryClientOptions {
   onRequest?: (report: RequestReport) => void
 }
 
+/** A list is worth waiting for others who want it: four requests a second are all there are. */
+export const GATHER_MS = 100
+
 export type CherryClient = ReturnType<typeof createCherryClient>
 
 const PER_PAGE = 100

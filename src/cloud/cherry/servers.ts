@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Call } from '../../call.ts'
 import { createSharedRead } from '../shared-read.ts'
-import type { CherryClient } from './client.ts'
+import { type CherryClient, GATHER_MS } from './client.ts'
 import type { Server, ServerId } from './model.ts'
 
 /** The servers of the project, by as few requests as can be. */
@@ -25,6 +25,7 @@ export function createServers(options: { client: CherryClient; redis?: Redis; pr
     maxAgeMs: MAX_AGE_MS,
     fetch: client.servers.list,
     saysBegun: true,
+    gatherMs: GATHER_MS,
   })
   return {
     async byId(id, call, { fresh } = {}) {
