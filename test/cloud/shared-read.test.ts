@@ -136,7 +136,7 @@ t.test('a read waits a moment for others who want it, and begins after all of th
 
 t.test('what is urgent waits for nobody', async (t) => {
   const s = source()
-  const fresh = createCoalescedRead(s.fetch, { gatherMs: 10_000 })
+  const fresh = createCoalescedRead(s.fetch, { gatherMs: 1000 })
   const waiting = fresh(callOf())
   waiting.catch(() => undefined)
   t.equal(await s.until(fresh({ ...callOf(), urgency: 'urgent' })), 1)
