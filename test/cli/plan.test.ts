@@ -115,6 +115,24 @@ t.test('faults of annotations are told one by one', async (t) => {
   t.equal(faults.length, 2)
 })
 
+t.test('beside what can not be, the targets of what is there are shown', async (t) => {
+  const { json, hcloud, addNode, addService } = await world(t)
+  const service = addService('web', { [`${LB}protocol`]: 'quic' })
+  hcloud.control.seed({
+    servers: [{ id: 1, name: 'w1' }],
+    load_balancers: [{ id: 7, name: 'web', labels: { 'hcloud-ccm/service-uid': service.metadata.uid } }],
+  })
+  addNode('w1', { spec: { providerID: 'hcloud://1' }, addresses: [{ type: 'ExternalIP', address: '198.51.100.1' }] })
+  const { code, item } = await json('Service/default/web')
+  t.equal(code, 1)
+  const { changes = [], faults } = item('Service/default/web') ?? {}
+  t.match(
+    changes.filter(({ at }) => at === 'cloud').map(({ kind }) => kind),
+    ['add-target'],
+  )
+  t.match(faults, [/protocol: "quic" is unknown/])
+})
+
 t.test('what is in order ends with 0, and is counted only', async (t) => {
   const { plan, addNode, hcloud } = await world(t)
   hcloud.control.seed({ servers: [{ id: 1, name: 'w1' }] })

@@ -64,6 +64,7 @@ async function planEnsure(
       message: 'There are no nodes that may be targets',
     })
   if (plan.changes.length > 0) {
+    item.faults.push(...(plan.faults ?? []).flatMap(faultsOf))
     if (plan.announcement) await planAnnounced(cluster, plan.announcement, item, call)
     planAnnotations(service, plan.announcement, item)
     if (service.ingress.length === 0)

@@ -543,6 +543,14 @@ t.test('what stays as it is gives the same key, and a node that matters another'
   t.not(key({}, nodes(1)), key({}, nodes(1, 2)))
   t.not(key({}, nodes(1)), key({}, [...nodes(1), node('r', { providerId: 'hrobot://1' })]))
   t.not(key({}, nodes(1)), key({ 'use-private-ip': 'true' }, nodes(1)))
+  // The address is the target.
+  const robot = (type: string, address: string) => [
+    node('r', { providerId: 'hrobot://1', addresses: [{ type, address }] }),
+  ]
+  t.not(key({}, robot('ExternalIP', '203.0.113.1')), key({}, robot('ExternalIP', '203.0.113.2')))
+  t.equal(key({}, robot('InternalIP', '10.0.0.1')), key({}, robot('InternalIP', '10.0.0.2')))
+  const isPrivate = { 'use-private-ip': 'true' }
+  t.not(key(isPrivate, robot('InternalIP', '10.0.0.1')), key(isPrivate, robot('InternalIP', '10.0.0.2')))
   t.equal(key({ 'node-selector': 'pool=a' }, nodes(1, 2)), key({ 'node-selector': 'pool=a' }, []))
   t.throws(() => key({ 'node-selector': 'a in' }, nodes(1)), { name: 'WindlassError', kind: 'permanent' })
 })

@@ -78,7 +78,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       const outcome = await applyChanges(wanted, observed, replan, applyOptions, call)
       // Without its place in the network it does not have the addresses that were asked for: none are published.
       if (outcome.misplaced) throw outcome.misplaced
-      const faults: Error[] = [...context.faults, ...outcome.faults]
+      const faults: Error[] = [...(given.faults ?? []), ...outcome.faults]
       if (faults.length === 0) faults.push(...(await deleteCertificates(certificates.after, call)))
       return {
         ingress: context.onlyTargets?.ingress ?? ingressOf(outcome.lb, desired.ingress),

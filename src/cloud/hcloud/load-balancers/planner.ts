@@ -42,7 +42,6 @@ export interface PlanContext {
   type?: LoadBalancerType
   observed?: LoadBalancer
   certificates: CertificatePlan
-  faults: Error[]
   /** The Service asks for what can't be: its status stays as it is. */
   onlyTargets?: { ingress: ServiceProjection['ingress'] }
 }
@@ -79,6 +78,7 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     return {
       changes: [...certificates.before, ...planned.changes, ...certificates.after],
       notes: [...notes, ...type.notes, ...certificates.notes, ...targetNotes, ...planned.notes],
+      faults: [...planned.faults, ...robotFaults],
       unmarked: observed?.labels[OWNER_LABEL] !== service.uid,
       context: {
         desired,
@@ -86,7 +86,6 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
         ...(type.type ? { type: type.type } : {}),
         ...(observed ? { observed } : {}),
         certificates,
-        faults: [...planned.faults, ...robotFaults],
       },
     }
   }
@@ -113,12 +112,12 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     return {
       changes: planned.changes,
       notes: [...notes, ...targetNotes, ...planned.notes],
+      faults: [fault, ...planned.faults, ...robotFaults],
       context: {
         desired,
         wanted,
         observed,
         certificates: NO_CERTIFICATES,
-        faults: [fault, ...planned.faults, ...robotFaults],
         onlyTargets: { ingress: service.ingress },
       },
     }

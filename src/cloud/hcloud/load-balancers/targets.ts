@@ -7,8 +7,8 @@ import { parseProviderId } from '../provider-id.ts'
 /** A node that shall be a target. */
 export type WantedTarget =
   | { kind: 'cloud'; node: string; id: CloudServerId }
-  /** `internalIp` is the node's first InternalIP, looked at in private mode only. */
-  | { kind: 'robot'; node: string; number: RobotServerNumber; internalIp?: string }
+  /** `internalIp` is the node's first InternalIP, looked at in private mode only. Else a change of `externalIp` tells of a new address. */
+  | { kind: 'robot'; node: string; number: RobotServerNumber; internalIp?: string; externalIp?: string }
 
 /** Deterministic: servers of the cloud by id, then of Robot by number, each once. */
 export function wantedTargets(
@@ -25,14 +25,15 @@ export function wantedTargets(
     if (parsed.kind === 'cloud') cloud.set(parsed.id, { kind: 'cloud', node: node.name, id: parsed.id })
     else if (parsed.kind === 'robot') {
       if (!options.robotEnabled) continue
-      const internalIp = options.usePrivateIp
-        ? node.addresses.find(({ type }) => type === 'InternalIP')?.address
-        : undefined
+      const first = (wanted: string) => node.addresses.find(({ type }) => type === wanted)?.address
+      const internalIp = options.usePrivateIp ? first('InternalIP') : undefined
+      const externalIp = internalIp === undefined ? first('ExternalIP') : undefined
       robot.set(parsed.number, {
         kind: 'robot',
         node: node.name,
         number: parsed.number,
         ...(internalIp === undefined ? {} : { internalIp }),
+        ...(externalIp === undefined ? {} : { externalIp }),
       })
     } else {
       notes.push({
@@ -55,9 +56,11 @@ export function wantedTargets(
 
 /** Equal text, equal targets. */
 export function targetsKey(targets: readonly WantedTarget[], usePrivateIp: boolean): string {
-  const parts = targets.map((target) =>
-    target.kind === 'cloud' ? `c${target.id}` : `r${target.number}${target.internalIp ? `@${target.internalIp}` : ''}`,
-  )
+  const parts = targets.map((target) => {
+    if (target.kind === 'cloud') return `c${target.id}`
+    const address = target.internalIp ?? target.externalIp
+    return `r${target.number}${address === undefined ? '' : `@${address}`}`
+  })
   return `${usePrivateIp ? 'private' : 'public'}:${parts.join(',')}`
 }
 
