@@ -88,23 +88,25 @@ t.test('from a change in the cluster to a patched object, each role in a process
   })
 
   await t.test('the way of a change can be followed by one trace id', async (t) => {
-    const sent = roles.forwarder.lines().find(({ subject, traceId }) => subject === 'Service/default/web' && traceId)
-    t.ok(sent, 'the forwarder names it')
-    const traced = (lines: Record<string, unknown>[]) => lines.filter(({ traceId }) => traceId === sent?.traceId)
-    const server = traced(roles.server.lines())
-    t.ok(
-      server.some(({ jobId }) => jobId),
-      'the server names the job',
-    )
-    const worker = traced(roles.workers.flatMap((one) => one.lines()))
-    t.ok(
-      worker.some(({ request }) => request === 'POST /load_balancers'),
-      'the worker names the call to the cloud',
-    )
-    t.ok(
-      worker.some(({ what }) => String(what).includes('patch Service default/web')),
-      'and the patches',
-    )
+    // On a busy machine the change may be told more than once: as a change, and in a list.
+    const told = roles.forwarder.lines().filter(({ subject, traceId }) => subject === 'Service/default/web' && traceId)
+    t.ok(told.length > 0, 'the forwarder names it')
+    const inTrace = (lines: Record<string, unknown>[], traceId: unknown) =>
+      lines.filter((line) => line.traceId === traceId)
+    const followed = told.map(({ traceId }) => {
+      const server = inTrace(roles.server.lines(), traceId)
+      const worker = inTrace(
+        roles.workers.flatMap((one) => one.lines()),
+        traceId,
+      )
+      return {
+        'the server names the job': server.some(({ jobId }) => jobId),
+        'the worker names the call to the cloud': worker.some(({ request }) => request === 'POST /load_balancers'),
+        'and the patches': worker.some(({ what }) => String(what).includes('patch Service default/web')),
+      }
+    })
+    const whole = followed.find((found) => Object.values(found).every(Boolean))
+    t.ok(whole, `one of them is followed to its end: ${JSON.stringify(followed)}`)
   })
 
   await t.test('a node that joins later becomes a target, one that is excluded leaves', async (t) => {
