@@ -113,6 +113,8 @@ async function play(
   let gatePasses = 0
   let gateRefusals = 0
   let lastStartMs = performance.now()
+  /** A run that outlasts its worker comes to its points when Redis is gone already. */
+  let over = false
 
   async function fire(subject: Subject, index: number): Promise<void> {
     const asked = subject.plan.triggers[index]
@@ -128,7 +130,7 @@ async function play(
     const delay = asked.how === 'gathered' ? { delayMs: 30 } : {}
     const wanted = { kind: subject.plan.kind, key: subject.key, cause: asked.how, urgency: asked.urgency, ...delay }
     // As a forwarder does, until Redis has it: on a machine that is busy enough an answer may come too late.
-    while (!(await rig.enqueue('c', [wanted]).catch(() => undefined))) await sleep(50)
+    while (!over && !(await rig.enqueue('c', [wanted]).catch(() => undefined))) await sleep(50)
     subject.acknowledged = Math.max(subject.acknowledged, version)
   }
 
@@ -138,6 +140,7 @@ async function play(
     pending.add(tracked)
   }
   const reach = (subject: Subject, run: number, point: string) => {
+    if (over) return
     for (const [index, { when }] of subject.plan.triggers.entries()) {
       if ('run' in when && when.run === run && when.point === point) {
         track(when.afterMs > 0 ? sleep(when.afterMs).then(() => fire(subject, index)) : fire(subject, index))
@@ -288,6 +291,7 @@ async function play(
     ({ key, seen, acknowledged, state, plan }) =>
       `${key}: saw ${seen} of ${acknowledged}, ${state}: ${JSON.stringify(plan)}`,
   )
+  over = true
   await Promise.all(hosts.map((host) => host.stop()))
   return { interleavings: subjects.size, triggers, runs, lost, intrusions, gatePasses, gateRefusals, states }
 }
