@@ -1,8 +1,11 @@
 import type { WorkKind } from './types.ts'
 
 const CAP_MS = 300_000
-/** First waits of the framework's own controllers: nodes are tried again quickly, since pods wait for them. */
-const FIRST_MS: Partial<Record<WorkKind, number>> = { node: 250 }
+/**
+ * First waits. Nodes are tried again quickly, as by the framework's own controllers, since pods wait for them. Services and routes are as
+ * soon as the replaced controllers' clients tried a request again within a run: an answer that got lost costs a second.
+ */
+const FIRST_MS: Partial<Record<WorkKind, number>> = { node: 250, service: 1000, route: 1000 }
 const OTHER_FIRST_MS = 5000
 
 /** The cloud's own reset time is believed up to here. */
@@ -11,7 +14,7 @@ const THROTTLED_CAP_MS = 3_600_000
 /** Wait after the n-th failed attempt in a row (n from 1). `random` is in [0, 1). */
 export type BackoffMs = (kind: WorkKind, attempt: number, random: number) => number
 
-/** The framework's waits, with up to a fifth of jitter on top. */
+/** The framework's doubling waits and cap, with up to a fifth of jitter on top. */
 export const backoffMs: BackoffMs = (kind, attempt, random) => {
   const first = FIRST_MS[kind] ?? OTHER_FIRST_MS
   const waitMs = Math.min(CAP_MS, first * 2 ** Math.min(attempt - 1, 30))

@@ -1,12 +1,13 @@
 import t from 'tap'
 import { backoffMs, throttleMs } from '../../src/queue/backoff.ts'
 
-t.test('failures wait as long as with the framework, with some jitter on top', async (t) => {
+t.test('failures wait twice as long each time, up to five minutes, with some jitter on top', async (t) => {
   const rows = [
-    { kind: 'service', attempt: 1, waitMs: 5000 },
-    { kind: 'service', attempt: 2, waitMs: 10_000 },
-    { kind: 'route', attempt: 6, waitMs: 160_000 },
-    { kind: 'service', attempt: 7, waitMs: 300_000 },
+    { kind: 'service', attempt: 1, waitMs: 1000 },
+    { kind: 'service', attempt: 2, waitMs: 2000 },
+    { kind: 'route', attempt: 6, waitMs: 32_000 },
+    { kind: 'service', attempt: 10, waitMs: 300_000 },
+    { kind: 'resync', attempt: 1, waitMs: 5000 },
     { kind: 'service', attempt: 100_000, waitMs: 300_000 },
     { kind: 'node', attempt: 1, waitMs: 250 },
     { kind: 'node', attempt: 3, waitMs: 1000 },

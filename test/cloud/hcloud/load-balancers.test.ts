@@ -307,6 +307,24 @@ t.test('a certificate that is missing, or of somebody else, is named before anyt
   t.strictSame(loadBalancersOf(of), [])
 })
 
+t.test('a word of the API that nobody knows may be about a target, and is not about an account', async (t) => {
+  const of = await open(t)
+  const refuse = (code: string, status: number) =>
+    of.simulator.control.fault({ match: 'POST /load_balancers', kind: 'error', code, status })
+  refuse('server_is_elsewhere', 422)
+  await of.ensure(service(), nodes(1, 2))
+  t.strictSame(targetsOf(lbOf(of)), ['server 1', 'server 2'])
+  of.calls()
+  for (const [code, status] of [
+    ['resource_limit_exceeded', 403],
+    ['forbidden', 403],
+  ] as const) {
+    refuse(code, status)
+    await t.rejects(of.ensure(service({}, { uid: `of-${code}` }), nodes(1)), { kind: 'permanent', code })
+  }
+  t.equal(of.calls()['POST /load_balancers'], 2, 'not asked again')
+})
+
 t.test('a load balancer that is protected between look and deletion is left by the next look', async (t) => {
   const of = await open(t)
   await of.ensure(service(), nodes(1))

@@ -137,27 +137,25 @@ export function createTurns(): ApplyOptions['inTurn'] {
   }
 }
 
-/** Not about the listeners, the place or the name: those would be refused again. */
+/** Not about the listeners, the place, the name or the account: those would be refused again. */
 function isAboutTargets(error: unknown): boolean {
   if (!(error instanceof WindlassError) || error.status === undefined || error.status >= 500) return false
-  if (TARGET_CODES.has(error.code ?? '') || isNotFound(error)) return true
-  if (error.code !== 'invalid_input') return false
+  if (isNotFound(error) || isCode(error, 'robot_unavailable')) return true
+  // The API has many words for a target that it does not take, and may find new ones.
+  if (error.kind !== 'permanent' || OTHER_CODES.has(error.code ?? '')) return false
+  if (error.code !== 'invalid_input') return true
   const fields = invalidFields(error)
   return fields.length === 0 || fields.some((field) => field.startsWith('targets'))
 }
 
-const TARGET_CODES = new Set([
-  'missing_ipv4',
-  'server_not_attached_to_network',
-  'server_already_added',
-  'target_already_defined',
-  'targets_without_use_private_ip',
-  'load_balancer_not_attached_to_network',
-  'load_balancer_public_interface_disabled',
-  'cloud_resource_ip_not_allowed',
-  'ip_not_owned',
-  'ip_not_in_vswitch_subnet',
-  'robot_unavailable',
+const OTHER_CODES = new Set([
+  'uniqueness_error',
+  'resource_limit_exceeded',
+  'unauthorized',
+  'forbidden',
+  'token_readonly',
+  'json_error',
+  'method_not_allowed',
 ])
 
 async function reread(id: number, { reads }: ApplyOptions, call: Call): Promise<LoadBalancer> {
