@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Call } from '../../call.ts'
 import type { Announcement, AnnouncementPlan, ObjectChange } from '../../cloud/provider.ts'
 import { kindOf, permanent, WindlassError } from '../../errors.ts'
@@ -15,8 +16,9 @@ export interface Announced {
   faults: Error[]
 }
 
-/** Objects are shared by Services, and decided on from one version of them: who comes second looks again. */
-const TRIES = 5
+/** Objects are shared by Services, and decided on from one version of them: who comes second, in another process, looks again. */
+const TRIES = 8
+const PAUSE_MS = 50
 
 /** What an announcement comes to now, for showing it. */
 export async function planAnnouncement(
@@ -29,6 +31,23 @@ export async function planAnnouncement(
 
 /** Brings the cluster to what is announced, each object on its own. */
 export async function applyAnnouncement(cluster: Cluster, announcement: Announcement, call: Call): Promise<Announced> {
+  // What is as it shall be already needs no turn.
+  const { changes, fault } = await planAnnouncement(cluster, announcement, call)
+  if (changes.length === 0) return { changed: 0, essential: fault ? [fault] : [], faults: [] }
+  return await inTurn(cluster, () => makeAll(cluster, announcement, call))
+}
+
+const turns = new WeakMap<Cluster, Promise<unknown>>()
+
+/** One after the other: each would undo the base of what the others have decided. */
+function inTurn<T>(cluster: Cluster, work: () => Promise<T>): Promise<T> {
+  const before = turns.get(cluster) ?? Promise.resolve()
+  const mine = before.then(work, work)
+  turns.set(cluster, mine)
+  return mine
+}
+
+async function makeAll(cluster: Cluster, announcement: Announcement, call: Call): Promise<Announced> {
   let changed = 0
   for (let tries = 1; ; tries++) {
     const { changes, fault } = await planAnnouncement(cluster, announcement, call)
@@ -43,7 +62,10 @@ export async function applyAnnouncement(cluster: Cluster, announcement: Announce
         failures.push({ change, error })
       }
     }
-    if (failures.some(({ error }) => isConflict(error)) && tries < TRIES) continue
+    if (failures.some(({ error }) => isConflict(error)) && tries < TRIES) {
+      await delay(Math.random() * PAUSE_MS * tries, undefined, { signal: call.signal }).catch(() => {})
+      continue
+    }
     const named = failures.map(({ change, error }) => ({
       essential: change.essential,
       error: explained(change, error),
