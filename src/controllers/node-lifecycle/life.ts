@@ -76,13 +76,15 @@ async function missing(
   })
   if (verdict.kind === 'wait') return { kind: 'wait', forMs: Math.max(verdict.forMs, monitorPeriodMs) }
   if (verdict.kind === 'hold') return { kind: 'hold', forMs: HOLD_MS, why: `${searched}, but ${verdict.why}` }
+  if (node.labels[MACHINE_GONE] === 'true') {
+    // That Node goes whatever the budget, and takes nothing from it: of several with the word at once, the first would use it up.
+    await cluster.state.releaseDeletions()
+    return { kind: 'delete', node }
+  }
   const nodes = await cluster.state.nodes.all()
   const nodeCount = nodes.complete ? nodes.nodes.length : (await readFreshNodes(cluster, call)).length
-  const saidSo = node.labels[MACHINE_GONE] === 'true'
-  if (saidSo) await cluster.state.releaseDeletions()
   const { allowed, used, limit } = await cluster.state.allowDeletion(node.uid, nodeCount)
-  // A Node with that word goes whatever the budget: of several at once, each begins the window anew and the next ones use it up.
-  if (allowed || saidSo) return { kind: 'delete', node }
+  if (allowed) return { kind: 'delete', node }
   return {
     kind: 'hold',
     forMs: HOLD_MS,
