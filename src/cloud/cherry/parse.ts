@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
 
 /** An answer that is JSON, but not what the API documents. Its message has no names or values of the account. */
@@ -8,20 +9,17 @@ export function parseServer(json: unknown): Server {
   const server = fields(json, 'a server')
   const region = optionalFields(server.region)
   const bgp = optionalFields(server.bgp)
-  const routers = optionalFields(region?.bgp)
-  const asn = number(routers?.asn)
+  const routers = routersOf(optionalFields(region?.bgp))
   return {
     id: requiredNumber(server.id, 'a server') as ServerId,
-    hostname: text(server.hostname),
+    hostname: hostnameOf(server.hostname),
     state: text(server.state),
     plan: text(optionalFields(server.plan)?.slug),
     region: text(region?.slug),
     ...(Array.isArray(server.ip_addresses) ? { addresses: server.ip_addresses.flatMap(addressOf) } : {}),
     ...(typeof bgp?.enabled === 'boolean' ? { bgpEnabled: bgp.enabled } : {}),
     ...(server.tags === undefined ? {} : { tags: tags(server.tags) }),
-    ...(Array.isArray(routers?.hosts) && asn !== undefined
-      ? { routers: { hosts: list(routers.hosts).map(text).filter(Boolean), asn } }
-      : {}),
+    ...(routers ? { routers } : {}),
   }
 }
 
@@ -38,7 +36,7 @@ export function parseAddress(json: unknown): Address {
   const target = number(optionalFields(entry.targeted_to)?.id)
   return {
     id: id as AddressId,
-    address: (text(entry.address) || text(entry.cidr)).replace(/\/\d+$/, ''),
+    address: ipOf(entry),
     type: text(entry.type),
     region: text(optionalFields(entry.region)?.slug),
     tags: tags(entry.tags),
@@ -81,9 +79,41 @@ function requiredNumber(value: unknown, what: string): number {
 }
 
 const text = (value: unknown) => (typeof value === 'string' ? value : '')
-const list = (value: unknown): unknown[] => (Array.isArray(value) ? value : [])
 
+/** What is no mapping and not just empty is not "no tags": an update would drop those that there are, and an address not be known again. */
 function tags(value: unknown): Record<string, string> {
-  const entries = Object.entries(optionalFields(value) ?? {})
-  return Object.fromEntries(entries.map(([key, tag]) => [key, typeof tag === 'string' ? tag : String(tag ?? '')]))
+  const found = optionalFields(value)
+  const isEmpty = value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+  if (!found && !isEmpty) throw new MalformedAnswer('something where tags belong')
+  return Object.fromEntries(
+    Object.entries(found ?? {}).map(([key, tag]) => {
+      if (typeof tag === 'object' && tag !== null) throw new MalformedAnswer('a tag that is no text')
+      return [key, String(tag ?? '')]
+    }),
+  )
+}
+
+const LONGEST_HOSTNAME = 253
+
+function hostnameOf(value: unknown): string {
+  const hostname = text(value)
+  if (hostname.length > LONGEST_HOSTNAME) throw new MalformedAnswer('a hostname that is too long')
+  return hostname
+}
+
+/** Undefined unless all of it is good: a session with half of the routers is worse than the one that there is. */
+function routersOf(bgp: Fields | undefined): Server['routers'] {
+  const asn = number(bgp?.asn)
+  if (!Array.isArray(bgp?.hosts) || asn === undefined || asn < 1 || asn > MOST_ASN) return undefined
+  const hosts = bgp.hosts.map(text)
+  return hosts.every((host) => isIP(host) !== 0) ? { hosts, asn } : undefined
+}
+
+const MOST_ASN = 2 ** 32 - 1
+
+/** An address without its prefix length; empty while there is none. */
+function ipOf(entry: Fields): string {
+  const address = (text(entry.address) || text(entry.cidr)).replace(/\/\d+$/, '')
+  if (address !== '' && isIP(address) === 0) throw new MalformedAnswer('an address that is none')
+  return address
 }

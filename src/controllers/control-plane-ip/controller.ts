@@ -10,7 +10,7 @@ import { createDoubt } from './doubt.ts'
 import { syncExternalService } from './external-service.ts'
 import type { Health } from './health.ts'
 import { askedPlace, type Judgement, judge, PROBING, thoseThatAnswer } from './judge.ts'
-import { createLease } from './lease.ts'
+import { createLease, type Term } from './lease.ts'
 import { createPause } from './pause.ts'
 import { startWatch } from './watch.ts'
 
@@ -95,22 +95,24 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   const doubt = createDoubt({ doubtMs, restMs, gapMs: PERIODS_UNBROKEN * periodMs })
   let said = ''
 
-  const call: Call = {
+  /** What is seen from now on is a ground for writes only as long as the lease has no gap. */
+  const callIn = (term: Term): Call => ({
     signal,
     urgency: 'urgent',
     log,
     async beforeWrite(what) {
       const why = problem()
       if (why !== undefined) throw throttled(`${what}: not done. ${why}`, Date.now() + timings.periodMs)
-      await lease.check(what)
+      await lease.check(what, term)
     },
-  }
+  })
 
   async function keep(
     ip: string,
     id: string,
     holder: readonly string[] | undefined,
     { controlPlane }: ControlPlaneReading,
+    call: Call,
   ) {
     const { nodes, port, known } = controlPlane
     if (port === undefined) return
@@ -131,7 +133,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
       tell('warn', `no other API server of the control plane answers, so its address stays (${why})`)
       return
     }
-    await move(id, ip, answering, why)
+    await move(id, ip, answering, why, call)
   }
 
   function waits({ why, machine }: Extract<Judgement, { kind: 'failing' }>): boolean {
@@ -141,7 +143,13 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   }
 
   /** To the first that the cloud takes: a machine may be in another region, or just gone. */
-  async function move(id: string, ip: string, candidates: readonly ControlPlaneNode[], why: string): Promise<void> {
+  async function move(
+    id: string,
+    ip: string,
+    candidates: readonly ControlPlaneNode[],
+    why: string,
+    call: Call,
+  ): Promise<void> {
     let refusal: unknown
     for (const { name, uid, providerId = '' } of candidates) {
       try {
@@ -173,7 +181,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     said = what
   }
 
-  async function look(): Promise<void> {
+  async function look(call: Call): Promise<void> {
     const [reading, found] = await Promise.all([readWithin(READ_PATIENCE_MS, call), address.find(call)])
     if (!found.address) {
       tell('warn', `no address for the control plane: there is no ${found.searched}`)
@@ -182,7 +190,7 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
     const { id, ip, holder } = found.address
     const { slices, controlPlane } = reading
     const outcomes = await Promise.allSettled([
-      keep(ip, id, holder, reading),
+      keep(ip, id, holder, reading, call),
       slices && controlPlane.port !== undefined
         ? syncExternalService(
             cluster.kubernetes,
@@ -200,15 +208,19 @@ export function startControlPlaneIp(options: ControlPlaneIpOptions): ControlPlan
   }
 
   async function run(): Promise<void> {
+    let last: Term | undefined
     for (let looks = 0; !signal.aborted; ) {
       const begunMs = performance.now()
-      if (!(await lease.hold())) {
-        watch.follow(undefined)
+      const term = await lease.hold()
+      if (term !== last) watch.follow(undefined)
+      last = term
+      if (term === undefined) {
         await pause.until(begunMs + timings.standbyMs)
         continue
       }
       looks++
-      await look().catch(report)
+      const call = callIn(term)
+      await look(call).catch(report)
       const parts = looks <= EARLY.looks ? EARLY.readsBetween + 1 : 1
       for (let part = 1; part <= parts; part++) {
         if ((await pause.until(begunMs + (periodMs * part) / parts)) === 'woken') break

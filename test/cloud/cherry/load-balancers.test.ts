@@ -147,7 +147,7 @@ t.test('a Service stays as long as an address may turn up for it', async (t) => 
   const b = await bench(t, { options: { lag_ms: 400 } })
   b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'drop-after-commit', times: 1 })
   await t.rejects(b.ensure(service()), ofKind('transient'))
-  await t.rejects(b.remove(service()), { kind: 'transient', code: 'address_in_doubt' })
+  await t.rejects(b.remove(service()), { kind: 'throttled', code: 'address_in_doubt' })
   while (b.floating().length > 0) await t.rejects(b.remove(service()), { code: 'address_in_doubt' })
 })
 
@@ -396,4 +396,28 @@ t.test('what is there for Services of this cluster is told with whose it is', as
       ['floating IP 5.199.170.2', true, false],
     ],
   )
+})
+
+t.test('an address whose tags are gone stays when its Service goes, and is told', async (t) => {
+  const of = await bench(t)
+  const applied = await of.ensure(service())
+  const kept = after(service(), applied)
+  const [address] = of.floating()
+  await of.simulator.control.mutate({ ips: [{ address: address?.address, tags: {} }] })
+  const plan = await of.loadBalancers.planDeletion(kept, of.call)
+  t.same(plan.changes, [])
+  t.match(plan.notes, [{ type: 'Warning', reason: 'FloatingIPLeftBehind' }])
+})
+
+t.test('a text that only some programs read as an address is refused before anything is made', async (t) => {
+  const of = await bench(t)
+  for (const text of ['10.1', '010.1.1.1', '167837953', '0x7f.1', '10.0.0.1%eth0', '10.0.0.1/32', '10.0.0.1,'])
+    await t.rejects(of.ensure(service({ [KUBE_VIP]: text })), { kind: 'permanent', code: 'bad_address' }, text)
+  const { ingress } = await of.ensure(service({ [KUBE_VIP]: '203.0.113.7,203.0.113.7' }))
+  t.same(
+    ingress.map(({ ip }) => ip),
+    ['203.0.113.7'],
+    'one that stands twice counts once',
+  )
+  t.same(of.floating(), [])
 })

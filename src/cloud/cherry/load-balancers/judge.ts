@@ -42,7 +42,10 @@ export function createJudge(addresses: Addresses, keys: AddressAnnotations) {
 }
 
 /** The address that we wrote down for this very Service, where its tags are gone: better tagged anew than another one in its place. */
-function strippedOf({ uid, annotations }: ServiceProjection, list: readonly Address[]): Address[] {
+export function strippedOf(
+  { uid, annotations }: Pick<ServiceProjection, 'uid' | 'annotations'>,
+  list: readonly Address[],
+): Address[] {
   const note = readNote(annotations)
   if (note?.uid !== uid) return []
   return list.filter((one) => one.address === note.address && !isTagged(one))

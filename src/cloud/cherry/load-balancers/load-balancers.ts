@@ -2,7 +2,7 @@ import type { Call } from '../../../call.ts'
 import { parseCherryLoadBalancer } from '../../../config/cherry-load-balancer.ts'
 import { parseSelector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
-import { kindOf, messageOf, permanent, transient } from '../../../errors.ts'
+import { kindOf, messageOf, permanent, throttled, transient } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
 import type {
   Announcement,
@@ -21,7 +21,7 @@ import type { Servers } from '../servers.ts'
 import { announce, withdraw } from './announcement.ts'
 import { createBgpSwitches } from './bgp-switches.ts'
 import { type Candidates, createCandidates } from './candidates.ts'
-import { createJudge } from './judge.ts'
+import { createJudge, strippedOf } from './judge.ts'
 import {
   ADDRESS_NOTE,
   type AddressAnnotations,
@@ -256,7 +256,8 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
 
     async planDeletion(service, call): Promise<CherryPlan> {
       const owner = { ...service, clusterUid: await clusterUid(call) }
-      const reservations = reservationsToRelease(service.uid, reservationsOf(owner, await addresses.now(call)))
+      const list = await addresses.now(call)
+      const reservations = reservationsToRelease(service.uid, reservationsOf(owner, list))
       const known = { ...service, loadBalancerIp: undefined }
       const written = reservations.map(({ address }) => address)
       const note = readNote(service.annotations) ?? noteOf(known, keys, written)
@@ -265,7 +266,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         : {}
       return {
         changes: reservations.map(release),
-        notes: [],
+        notes: reservations.length > 0 ? [] : strippedOf(service, list).map(noteLeftBehind),
         tags: tagsOf(owner),
         addresses: written,
         announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
@@ -278,9 +279,11 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         if (change.kind !== 'release-address') continue
         await addresses.release(change.address, call)
       }
-      if (tags && (await addresses.doubtMs(tags)) > 0)
-        throw transient(
+      const doubtMs = tags ? await addresses.doubtMs(tags) : 0
+      if (doubtMs > 0)
+        throw throttled(
           'The answer to the reservation of a floating IP for this Service was lost; until it is sure that no list will show one any more, the Service stays.',
+          Date.now() + Math.min(doubtMs, AGAIN_MS),
           { code: 'address_in_doubt' },
         )
       return { notes: [] }
@@ -321,6 +324,12 @@ function noRegion({ namespace, name }: ServiceProjection): never {
     { code: 'no_region' },
   )
 }
+
+const noteLeftBehind = ({ address }: Address): Note => ({
+  type: 'Warning',
+  reason: 'FloatingIPLeftBehind',
+  message: `Floating IP ${address} was this Service's, and has no tags any more that say so: it stays. Release it at Cherry Servers if nobody needs it`,
+})
 
 const release = (address: Address): CherryChange => ({
   kind: 'release-address',

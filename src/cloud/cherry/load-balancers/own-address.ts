@@ -1,4 +1,4 @@
-import ipaddr from 'ipaddr.js'
+import { isIP } from 'node:net'
 import type { CherryLoadBalancer } from '../../../config/cherry-load-balancer.ts'
 import type { CherrySettings } from '../../../config/types.ts'
 import { permanent } from '../../../errors.ts'
@@ -76,8 +76,9 @@ export function wishOf(
     { from: SPEC_FIELD, text: loadBalancerIp.trim() },
   ].find(({ text }) => text !== '' && !written.has(text))
   if (!named) return undefined
-  const addresses = named.text.split(',').map((part) => part.trim())
-  const wrong = addresses.find((address) => !ipaddr.isValid(address) || address !== address.replace(/[/%].*$/, ''))
+  const addresses = [...new Set(named.text.split(',').map((part) => part.trim()))]
+  // Forms that only some programs read, such as `10.1` or `010.1.1.1`, mean something else to each.
+  const wrong = addresses.find((address) => isIP(address) === 0 || address.includes('%'))
   if (wrong !== undefined)
     throw permanent(
       `Service ${service.namespace}/${service.name}: ${named.from} has "${wrong}", which is no IP address; write one address, or one of each family with a comma between them.`,
@@ -126,4 +127,4 @@ export function regionOf(
 }
 
 /** `192.0.2.7/32`, `2001:db8::7/128`. */
-export const hostNetwork = (address: string) => `${address}/${ipaddr.IPv6.isValid(address) ? 128 : 32}`
+export const hostNetwork = (address: string) => `${address}/${isIP(address) === 6 ? 128 : 32}`
