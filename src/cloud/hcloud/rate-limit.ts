@@ -8,11 +8,11 @@ export const limitOf = (headers: HttpResponse['headers']) => ({
 
 const SHORTEST_BLOCK_MS = 1000
 const LONGEST_BLOCK_MS = 3_600_000
-const UNKNOWN_BLOCK_MS = 30_000
+const UNKNOWN_BLOCK_MS = 3000
 
 const WINDOW_MS = 3_600_000
-/** How much of an hour's requests shall be back before anybody asks again. */
-const ENOUGH = 0.01
+/** So long requests gather again before anybody asks: one after the other they come back all the time. */
+const GATHER_MS = 10_000
 
 /**
  * When the API takes requests again: its own announcement, within what is believable. Where the announced time is that at which the
@@ -26,7 +26,7 @@ export function resetOf(headers: HttpResponse['headers']): number {
   let said = afterS > 0 ? now + afterS * 1000 : resetS > 0 ? resetS * 1000 : now + UNKNOWN_BLOCK_MS
   if (!(afterS > 0) && limit !== undefined && limit > 0) {
     const fullMs = ((limit - remaining) / limit) * WINDOW_MS
-    if (Math.abs(said - now - fullMs) < WINDOW_MS / 20) said = now + Math.max(ENOUGH, 1 / limit) * WINDOW_MS
+    if (Math.abs(said - now - fullMs) < WINDOW_MS / 20) said = now + Math.max(GATHER_MS, WINDOW_MS / limit)
   }
   return Math.min(Math.max(said, now + SHORTEST_BLOCK_MS), now + LONGEST_BLOCK_MS)
 }

@@ -191,8 +191,9 @@ function endpointOf(path: string): string {
   return path.replace(/\?.*$/, '').replace(/\/\d+(?=\/|$)/g, '/-')
 }
 
+/** Without the code of whatever kept the answer away: codes are the API's own. */
 function named(error: WindlassError, what: string): WindlassError {
-  const options = { cause: error, ...(error.code ? { code: error.code } : {}) }
+  const options = { cause: error }
   const message = `Hetzner Cloud, ${what}`
   if (error.kind === 'aborted') return aborted(message, options)
   return error.kind === 'permanent' ? permanent(message, options) : transient(`${message}: no answer`, options)

@@ -122,6 +122,27 @@ t.test('a reset time that nobody can believe is bounded', async (t) => {
   }
 })
 
+t.test('an account that has used up its hour is asked again long before it has all of it back', async (t) => {
+  const headers = { 'ratelimit-limit': '3600', 'ratelimit-remaining': '0' }
+  const inAnHour = String(Math.round(Date.now() / 1000) + 3600)
+  const cases: [Record<string, string>, number, number][] = [
+    [{ ...headers, 'ratelimit-reset': inAnHour }, 5, 15],
+    [{ ...headers, 'ratelimit-limit': '60', 'ratelimit-reset': inAnHour }, 55, 65],
+    [{ 'ratelimit-reset': inAnHour }, 3000, 3600],
+    [{ 'retry-after': '20' }, 15, 25],
+    [{}, 1, 5],
+  ]
+  for (const [said, least, most] of cases) {
+    const of = await open(t)
+    const status = 429
+    of.control.fault({ match: 'GET /servers', kind: 'http', status, body: 'slow down', headers: said })
+    const { kind, retryAtMs } = await of.client.servers.list(callOf()).catch((error) => error)
+    const waitS = (retryAtMs - Date.now()) / 1000
+    t.equal(kind, 'throttled')
+    t.ok(waitS >= least && waitS <= most, `${JSON.stringify(said)}: ${waitS}`)
+  }
+})
+
 t.test('the token is read for each request', async (t) => {
   const of = await open(t)
   const account = of.client.account()

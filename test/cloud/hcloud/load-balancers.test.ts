@@ -325,6 +325,38 @@ t.test('a word of the API that nobody knows may be about a target, and is not ab
   t.equal(of.calls()['POST /load_balancers'], 2, 'not asked again')
 })
 
+t.test('a load balancer that goes while targets are added is made anew, and no target is to blame', async (t) => {
+  const of = await open(t)
+  await of.ensure(service(), nodes(1))
+  const plan = await of.loadBalancers.plan(service(), nodes(1, 2), of.call)
+  of.simulator.control.mutate({ load_balancers: [{ id: lbOf(of).id, delete: true }] })
+  await t.rejects(of.loadBalancers.apply(plan, of.call), { kind: 'transient', message: /is gone/ })
+  await of.ensure(service(), nodes(1, 2))
+  t.strictSame(targetsOf(lbOf(of)), ['server 1', 'server 2'])
+})
+
+t.test('an answer that got lost is no refusal of a target', async (t) => {
+  const of = await open(t)
+  await of.ensure(service(), nodes(1))
+  const match = 'POST /load_balancers/{id}/actions/add_target'
+  for (const kind of ['drop-before', 'drop-after-commit', 'html']) {
+    of.simulator.control.fault({ match, kind })
+    await t.rejects(of.run(service(), nodes(1, 2)), { kind: 'transient', message: /adding a target/ }, kind)
+    await of.ensure(service(), nodes(1))
+  }
+})
+
+t.test('where detaching fails, nothing is attached', async (t) => {
+  const of = await open(t, { account: { networks: [NETWORK], servers: inNetwork(1) }, ...withNetwork })
+  await of.ensure(service({ 'private-ipv4': '10.0.0.77' }), nodes(1))
+  of.calls()
+  of.simulator.control.fault({ match: 'POST /load_balancers/{id}/actions/detach_from_network', kind: 'action-error' })
+  const moved = service({ 'private-ipv4': '10.0.0.78' })
+  await t.rejects(of.run(moved, nodes(1)), { kind: 'transient', message: /detach_from_network/ })
+  t.equal(of.calls()['POST /load_balancers/{id}/actions/attach_to_network'], undefined)
+  t.equal(lbOf(of).private_net[0]?.ip, '10.0.0.77')
+})
+
 t.test('a load balancer that is protected between look and deletion is left by the next look', async (t) => {
   const of = await open(t)
   await of.ensure(service(), nodes(1))

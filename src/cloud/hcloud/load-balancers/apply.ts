@@ -51,8 +51,8 @@ export async function applyChanges(
     const barrier = pending.findLastIndex(({ kind }) => kind === 'attach' || kind === 'detach')
     const now = barrier < 0 || round === MAX_ROUNDS ? pending : pending.slice(0, barrier + 1)
     await run.carryOut(now)
-    // Addresses stay where they are under everything else.
-    if (now.some(({ kind }) => kind === 'attach' || kind === 'detach' || kind === 'set-public-interface'))
+    // Addresses stay where they are under everything else; and what is not found may be all of it.
+    if (run.lost() || now.some(({ kind }) => kind === 'attach' || kind === 'detach' || kind === 'set-public-interface'))
       lb = await reread(lb.id, options, call)
     if (now.length === pending.length) break
   }
@@ -183,6 +183,7 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
   const failed = new Set<string>()
   let sent: Sent[] = []
   let networkFault: Error | undefined
+  let lost = false
 
   function fail(change: LoadBalancerChange, error: unknown): void {
     if (isDone(change, error)) return
@@ -192,6 +193,7 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
       const full = isCode(error, 'resource_limit_exceeded')
       const { note, fault } = badTarget(change.node, codeOf(error), messageOf(error))
       notes.push(full ? { ...note, reason: 'MaxTargetsReached' } : note)
+      lost ||= isNotFound(error)
       // A full load balancer works: its owner is told, and nothing is tried again.
       if (!full)
         faults.push(
@@ -287,7 +289,7 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
     }
   }
 
-  return { carryOut, notes, faults, failed, networkFault: () => networkFault }
+  return { carryOut, notes, faults, failed, networkFault: () => networkFault, lost: () => lost }
 }
 
 const TOGETHER = new Set<LoadBalancerChange['kind']>([
@@ -328,6 +330,7 @@ function stops(change: LoadBalancerChange, error: unknown): boolean {
 }
 
 function needsNetwork(change: LoadBalancerChange): boolean {
+  if (change.kind === 'attach') return true
   if (change.kind === 'set-public-interface') return !change.enabled
   if (change.kind === 'add-target') return change.target.type === 'ip' || change.target.usePrivateIp
   return change.kind === 'remove-target'
