@@ -33,6 +33,9 @@ const TIMEOUT_MS = 15_000
 /** After a refusal because of another action on the same resource. */
 const BUSY_RETRIES_MS = [250, 500, 1000]
 const READ_RETRY_MS = 250
+/** A little more than the time in which one request of Hetzner's 3600 an hour comes back. */
+const NEXT_TURN_MS = 1100
+const TURN_PATIENCE_MS = 15_000
 
 /**
  * Requests to the Hetzner Cloud API: within the account's budget, reads again where that is safe, whole lists, and every answer that is no
@@ -46,7 +49,7 @@ export function createTransport(options: TransportOptions) {
   async function send(method: string, path: string, call: Call, what: string, body?: unknown): Promise<unknown> {
     const secret = token.read()
     const budget = options.budget(secret)
-    await budget.take(call.urgency)
+    await takeTurn(budget, call)
     if (method !== 'GET') await call.beforeWrite(what)
     const started = performance.now()
     const report = (status?: number, remaining?: number) => {
@@ -197,6 +200,24 @@ function named(error: WindlassError, what: string): WindlassError {
   const message = `Hetzner Cloud, ${what}`
   if (error.kind === 'aborted') return aborted(message, options)
   return error.kind === 'permanent' ? permanent(message, options) : transient(`${message}: no answer`, options)
+}
+
+/**
+ * Requests of an account that has used up its hour come back one by one. A run that left for each of them would begin anew every time, and
+ * never come to its end: what a user waits for waits here, as long as it is not for long.
+ */
+async function takeTurn(budget: Budget, call: Call): Promise<void> {
+  const giveUpAtMs = Date.now() + TURN_PATIENCE_MS
+  for (;;) {
+    try {
+      return await budget.take(call.urgency)
+    } catch (error) {
+      const waitMs = (error instanceof WindlassError ? (error.retryAtMs ?? 0) : 0) - Date.now()
+      const soon = waitMs > 0 && waitMs <= NEXT_TURN_MS && Date.now() + waitMs <= giveUpAtMs
+      if (!soon || call.urgency !== 'user') throw error
+      await pause(waitMs, call)
+    }
+  }
 }
 
 async function pause(ms: number, { signal }: Call): Promise<void> {

@@ -7,7 +7,7 @@ import { HttpClient } from '../../../src/http/client.ts'
 import { startHcloudSimulator } from '../../simulators/hcloud/simulator.ts'
 import { callOf, servers, TOKEN } from './bench.ts'
 
-async function open(t: Test, options: Record<string, unknown> = {}) {
+async function open(t: Test, options: Record<string, unknown> = {}, limit = 3600) {
   const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 0, ...options } })
   const http = new HttpClient()
   t.teardown(async () => {
@@ -20,7 +20,7 @@ async function open(t: Test, options: Record<string, unknown> = {}) {
     prefix: 'test',
     account: 'Hetzner Cloud',
     credential: TOKEN,
-    limit: 3600,
+    limit,
     windowMs: 3_600_000,
   })
   const client = createHcloudClient({
@@ -141,6 +141,21 @@ t.test('an account that has used up its hour is asked again long before it has a
     t.equal(kind, 'throttled')
     t.ok(waitS >= least && waitS <= most, `${JSON.stringify(said)}: ${waitS}`)
   }
+})
+
+t.test('what a user waits for takes the requests that come back one by one, and nothing else does', async (t) => {
+  // Fifteen a second: none is left after the first look, and each of the others is there in a moment.
+  const of = await open(t, {}, 54_000)
+  const headers = { 'ratelimit-limit': '54000', 'ratelimit-remaining': '0' }
+  of.control.fault({ match: 'GET /servers', kind: 'http', status: 200, body: '{"servers":[]}', headers, times: -1 })
+  for (let i = 0; i < 4; i++) t.same(await of.client.servers.list(callOf()), [])
+  t.equal(of.reports.length, 4)
+  await t.rejects(of.client.servers.list(callOf({ urgency: 'background' })), {
+    kind: 'throttled',
+    message: /going on at/,
+  })
+  const signal = AbortSignal.timeout(1)
+  await t.rejects(of.client.servers.list(callOf({ signal })), { kind: 'aborted', message: /stopped|listing/ })
 })
 
 t.test('the token is read for each request', async (t) => {
