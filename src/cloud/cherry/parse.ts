@@ -111,9 +111,8 @@ function routersOf(bgp: Fields | undefined): Server['routers'] {
 
 const MOST_ASN = 2 ** 32 - 1
 
-/** An address without its prefix length; empty while there is none. */
+/** An address without its prefix length; empty while there is none. One that is none troubles only whose it is. */
 function ipOf(entry: Fields): string {
   const address = (text(entry.address) || text(entry.cidr)).replace(/\/\d+$/, '')
-  if (address !== '' && isIP(address) === 0) throw new MalformedAnswer('an address that is none')
-  return address
+  return isIP(address) === 0 ? '' : address
 }

@@ -421,3 +421,10 @@ t.test('a text that only some programs read as an address is refused before anyt
   )
   t.same(of.floating(), [])
 })
+
+t.test('a floating IP that does not say which address it is serves nobody yet', async (t) => {
+  const of = await bench(t)
+  const body = { id: 'b0b0b0b0-0000-0000-0000-000000000000', address: 'none', tags: tags() }
+  of.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'http', status: 201, body, times: 1 })
+  await t.rejects(of.ensure(service()), { kind: 'transient', code: 'no_address' })
+})

@@ -41,7 +41,7 @@ t.test('routers are known when all of them are good', async (t) => {
 t.test('an address is one, or is not there yet', async (t) => {
   t.equal(parseAddress({ ...address, address: undefined, cidr: '5.199.171.0/32' }).address, '5.199.171.0')
   t.equal(parseAddress({ ...address, address: '' }).address, '')
-  for (const wrong of ['x'.repeat(3_000_000), '10.1', 'none'])
-    t.throws(() => parseAddress({ ...address, address: wrong }), { message: /that is none|too long/ })
+  for (const wrong of ['x'.repeat(3_000_000), '10.1', 'none', 7])
+    t.equal(parseAddress({ ...address, address: wrong }).address, '', 'and one odd entry spoils no list')
   t.throws(() => parseServer({ ...server, hostname: 'x'.repeat(254) }), { message: /that is none|too long/ })
 })

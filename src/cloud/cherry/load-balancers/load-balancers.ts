@@ -140,7 +140,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     const { service, tags } = context
     const region = context.region ?? noRegion(service)
     const claimed = changes.find((change) => change.kind === 'claim-address')?.address.id
-    return [(await addresses.reserve(region, tags, call, claimed)).address]
+    return [ipOf(await addresses.reserve(region, tags, call, claimed))]
   }
 
   /** BGP of the project, and the ASN that its servers have. */
@@ -205,7 +205,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         service,
         tags,
         region,
-        addresses: wish?.addresses ?? (keep ? [keep.address] : undefined),
+        addresses: wish?.addresses ?? (keep ? [ipOf(keep)] : undefined),
         wished: wish !== undefined,
         superseded,
         nodes: found,
@@ -323,6 +323,12 @@ function noRegion({ namespace, name }: ServiceProjection): never {
     `Service ${namespace}/${name} has no floating IP yet, and no region says where to reserve one: set CHERRY_REGION_NAME, or the Service's annotation for the region.`,
     { code: 'no_region' },
   )
+}
+
+/** One that is still being set up has none. */
+function ipOf({ id, address }: Address): string {
+  if (address !== '') return address
+  throw transient(`Cherry Servers does not say yet which address floating IP ${id} is.`, { code: 'no_address' })
 }
 
 const noteLeftBehind = ({ address }: Address): Note => ({
