@@ -2,6 +2,7 @@ import { stringify } from 'yaml'
 import { ANNOTATIONS, type AnnotationName, PREFIX } from '../src/cloud/hcloud/load-balancers/annotations.ts'
 import type { AnnotationKind } from '../src/cloud/hcloud/load-balancers/parsers.ts'
 import * as kinds from '../src/cloud/hcloud/load-balancers/parsers.ts'
+import { CLUSTER } from '../src/config/table/windlass.ts'
 
 /** What is optional of `kubectl apply`: annotations that the Service controller would refuse are refused there. */
 export const ADMISSION_PATH = 'k8s/admission/hetzner-annotations.yaml'
@@ -25,8 +26,7 @@ export function admissionPolicy(): string {
       matchConditions: [
         {
           name: 'a-load-balancer-of-ours',
-          expression:
-            "has(object.spec.type) && object.spec.type == 'LoadBalancer' && !has(object.spec.loadBalancerClass)",
+          expression: `has(object.spec.type) && object.spec.type == 'LoadBalancer' && (!has(object.spec.loadBalancerClass) || object.spec.loadBalancerClass == '${CLUSTER.hcloudLoadBalancerClass.default}')`,
         },
         // Its finalizer must come off whatever its annotations are.
         { name: 'stays', expression: '!has(object.metadata.deletionTimestamp)' },

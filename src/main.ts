@@ -15,8 +15,8 @@ import { VERSION } from './version.ts'
 /** Roles that run beside what a cluster is for, with the room that each has for young objects. */
 const SMALL: Partial<Record<Command, number>> = { forwarder: 1, all: 4 }
 
+/** A wrong flag too, as in the replaced controllers: 2 is `plan`'s word for changes. */
 const EXIT_FAILED = 1
-const EXIT_USAGE = 2
 
 process.exitCode = await main(process.argv.slice(2), process.env)
 
@@ -31,7 +31,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
       return 0
     case 'wrong':
       process.stderr.write(`${formatFaults('windlass:', invocation.faults)}\n`)
-      return EXIT_USAGE
+      return EXIT_FAILED
   }
 
   const { command, flags, subjects, faults } = invocation
@@ -41,7 +41,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   if ('faults' in loaded || faults.length > 0) {
     const all = [...faults, ...('faults' in loaded ? loaded.faults : [])]
     process.stderr.write(`${formatFaults(`windlass ${command} can't start:`, all)}\n`)
-    return faults.length > 0 ? EXIT_USAGE : EXIT_FAILED
+    return EXIT_FAILED
   }
 
   const log = await loggerOf(loaded.settings, command)

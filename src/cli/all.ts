@@ -30,7 +30,7 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
     started.unshift(server)
     const serverUrl = `http://${urlHost(server.host)}:${server.port}`
     for (const cluster of settings.clusters) {
-      const forwarderLog = log.child({ role: 'forwarder', cluster: cluster.id })
+      const forwarderLog = log.child({ role: 'forwarder' })
       started.unshift(await startForwarderRole(cluster, { serverUrl }, forwarderLog))
     }
     const former = await serveFormerMetrics(settings.clusters, worker, metrics, log)

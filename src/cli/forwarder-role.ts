@@ -20,8 +20,9 @@ export interface ForwarderTarget {
 export async function startForwarderRole(
   cluster: ClusterSettings,
   { serverUrl, caFile }: ForwarderTarget,
-  log: Logger,
+  roleLog: Logger,
 ): Promise<ForwarderRole> {
+  const log = roleLog.child({ cluster: cluster.id })
   const connection = await connect(cluster.kubernetes, log)
   const forwarder = startForwarder({
     cluster: cluster.id,

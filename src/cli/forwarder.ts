@@ -11,11 +11,7 @@ const GRACE_MS = 5000
 export async function run({ settings, log }: CommandContext): Promise<number> {
   const [cluster] = settings.clusters
   if (!cluster) throw new Error('the forwarder has no cluster')
-  const role = await startForwarderRole(
-    cluster,
-    settings.forwarder,
-    log.child({ cluster: cluster.id, role: 'forwarder' }),
-  )
+  const role = await startForwarderRole(cluster, settings.forwarder, log.child({ role: 'forwarder' }))
   const { listen } = settings.forwarder
   const probes =
     listen &&

@@ -19,15 +19,17 @@ export async function run({ settings, flags, log: given }: CommandContext): Prom
     try {
       plans.push(await planCluster(cluster, flags.subjects, readOnlyCall(log)))
     } catch (error) {
-      process.stderr.write(`windlass plan, cluster ${one.id}: ${messageOf(error)}\n`)
-      return FAILED
+      const fault = messageOf(error)
+      process.stderr.write(`windlass plan, cluster ${one.id}: ${fault}\n`)
+      plans.push({ cluster: one.id, items: [], fault })
     } finally {
       await cluster.close()
     }
   }
   const document: PlanDocument = { v: 1, clusters: plans }
-  process.stdout.write(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : plans.map(planText).join('\n'))
+  const told = plans.filter(({ fault }) => fault === undefined)
+  process.stdout.write(flags.json ? `${JSON.stringify(document, undefined, 2)}\n` : told.map(planText).join('\n'))
   const items = plans.flatMap((plan) => plan.items)
-  if (items.some(({ faults }) => faults.length > 0)) return FAILED
+  if (told.length < plans.length || items.some(({ faults }) => faults.length > 0)) return FAILED
   return items.some(({ changes }) => changes.length > 0) ? CHANGES : NOTHING_TO_DO
 }

@@ -94,6 +94,8 @@ export interface LoadBalancerPlan {
   readonly notes: readonly Note[]
   /** What can't be had, while the changes can: carrying the plan out ends in these too. */
   readonly faults?: readonly Error[]
+  /** What the status is to list, where that can be told before the changes are made. */
+  readonly ingress?: readonly LoadBalancerIngress[]
   /** The half in the cluster, as far as it can be told before the changes are made. Of a deletion: what is withdrawn before them. */
   readonly announcement?: Announcement
   /** Of a deletion: addresses that go with it. A status that shows one is not somebody else's. */

@@ -27,8 +27,8 @@ export function resolveClouds(input: CloudsInput): ClusterSettings['clouds'] {
   const named = (cloud: CloudName) => wanted.has(cloud) || blocks.has(cloud)
   const cherry = cherryInput(input, !named('cherryservers') && wanted.has('hcloud'))
   const on = new Set<CloudName>()
-  if (named('hcloud') || isGiven(find('token', HCLOUD.token, input))) on.add('hcloud')
-  if (named('cherryservers') || isGiven(find('apiKey', CHERRY.apiKey, cherry.resolution))) on.add('cherryservers')
+  if (named('hcloud') || isFilled(find('token', HCLOUD.token, input))) on.add('hcloud')
+  if (named('cherryservers') || isFilled(find('apiKey', CHERRY.apiKey, cherry.resolution))) on.add('cherryservers')
 
   if (on.size === 0 && NEEDS_CLOUD.has(command)) {
     // Somebody who set anything of a cloud meant it: then its missing credentials are the fault, together with all others.
@@ -61,6 +61,9 @@ function noCloud(clusterPlace: string | undefined): Fault {
         message: 'has no cloud, give it a block hcloud (with token) or cherry (with apiKey and projectId)',
       }
 }
+
+/** An empty variable is what a template leaves of one that nobody set. */
+const isFilled = (found: Found) => isGiven(found) && found.kind !== 'empty'
 
 function isGiven(found: Found): boolean {
   return found.kind !== 'none'

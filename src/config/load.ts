@@ -1,5 +1,6 @@
 import { accessSync, constants } from 'node:fs'
 import { networkInterfaces } from 'node:os'
+import { messageOf } from '../errors.ts'
 import { resolveClouds } from './clouds.ts'
 import { conceal } from './conceal.ts'
 import { type Fault, type Notice, quoted } from './fault.ts'
@@ -270,8 +271,10 @@ function checkReachable(
 ): void {
   if (!CLUSTER.kubeconfig.commands.some((name) => name === command)) return
   const name = many ? `kubeconfig${where}` : 'KUBECONFIG'
-  if (kubeconfig !== undefined && !kubeconfig.some(isReadable)) {
-    faults.push({ name, message: `${JSON.stringify(kubeconfig.join(':'))} names no file that can be read` })
+  const whyNot = kubeconfig?.map(whyUnreadable)
+  if (kubeconfig !== undefined && whyNot?.every((why) => why !== undefined)) {
+    const why = [...new Set(whyNot)].join(', ')
+    faults.push({ name, message: `${JSON.stringify(kubeconfig.join(':'))} names no file that can be read (${why})` })
   }
   const inCluster = env.KUBERNETES_SERVICE_HOST !== undefined && env.KUBERNETES_SERVICE_HOST !== ''
   if (kubeconfig === undefined && master === undefined && !inCluster && command !== 'doctor') {
@@ -332,12 +335,13 @@ function boundTo({ host, port }: Listen): Listen {
   return { host: hasIpv6 ? '::' : '0.0.0.0', port }
 }
 
-function isReadable(path: string): boolean {
+/** The system's code, such as `ENOENT` (there is none) or `EACCES` (this user may not). */
+function whyUnreadable(path: string): string | undefined {
   try {
     accessSync(path, constants.R_OK)
-    return true
-  } catch {
-    return false
+    return undefined
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? messageOf(error)
   }
 }
 

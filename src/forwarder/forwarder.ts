@@ -93,7 +93,7 @@ class RunningForwarder implements Forwarder {
 
   constructor(options: ForwarderOptions) {
     const { cluster, source, kinds = ['Node', 'Service'] } = options
-    this.#log = options.log.child({ cluster })
+    this.#log = options.log
     this.#pace = { ...DEFAULT_PACE, ...options.pace }
     this.#http = new HttpClient({ maxSockets: 2, ...(options.extraCa ? { extraCa: options.extraCa } : {}) })
     this.#delivery = new Delivery({ ...options, http: this.#http, log: this.#log, pace: this.#pace })

@@ -17,7 +17,11 @@ const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
 /** What the README tells to make before. */
 const SECRETS: Record<string, Record<string, string>> = {
-  windlass: { HCLOUD_TOKEN: 'k'.repeat(64), HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1' },
+  windlass: {
+    HCLOUD_TOKEN: 'k'.repeat(64),
+    HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
+    WINDLASS_HCLOUD_LOAD_BALANCER_CLASS: 'example.com/mine',
+  },
   'windlass-internal': {
     WINDLASS_WEBHOOK_KEYS: KEY,
     WINDLASS_REDIS_PASSWORD: 'secret',
@@ -93,6 +97,8 @@ for (const folder of ['single', 'split'])
         if ('faults' in loaded) throw new Error(JSON.stringify(loaded.faults))
         t.same(loaded.notices, [], `${command}: nothing to notice`)
         const { settings } = loaded
+        if (command !== 'forwarder')
+          t.ok(settings.clusters[0]?.placing.classes['example.com/mine'], `${command} knows which Services are ours`)
         const listen =
           command === 'worker'
             ? settings.worker.listen
@@ -175,3 +181,15 @@ t.test(
     t.notMatch(readFileSync(`/proc/${child.pid}/cmdline`, 'utf8'), /very secret/)
   },
 )
+
+t.test('no Deployment of one install takes the Pods of the other for its own', async (t) => {
+  const all = ['single', 'split'].flatMap(deploymentsOf)
+  for (const { metadata, spec } of all) {
+    const wanted = Object.entries(spec.selector.matchLabels)
+    const taken = all.filter((one) => wanted.every(([key, value]) => one.spec.template.metadata.labels[key] === value))
+    t.same(
+      taken.map((one) => one.metadata.name),
+      [metadata.name],
+    )
+  }
+})

@@ -38,9 +38,10 @@ t.test('help of a command lists its settings, and prints no value that is set', 
   t.notMatch((await windlass(['server', '--help'])).output, 'HCLOUD_NETWORK')
 })
 
-t.test('a wrong command line ends with 2', async (t) => {
-  t.match(await windlass([]), { code: 2, errors: /a command is missing/ })
-  t.match(await windlass(['serv']), { code: 2, errors: /no command/ })
+t.test('a wrong command line ends with 1: 2 is what plan says of changes', async (t) => {
+  t.match(await windlass([]), { code: 1, errors: /a command is missing/ })
+  t.match(await windlass(['serv']), { code: 1, errors: /no command/ })
+  t.match(await windlass(['plan', '--nonsense']), { code: 1, errors: /--nonsense/ })
 })
 
 t.test('all faults are told at once, of flags, environment and files, and no secret', async (t) => {
@@ -54,7 +55,7 @@ t.test('all faults are told at once, of flags, environment and files, and no sec
     CHERRY_CLOUD_CONFIG: '/nowhere.json',
     WINDLASS_WEBHOOK_KEYS: 'planted',
   })
-  t.equal(code, 2)
+  t.equal(code, 1)
   t.equal(output, '')
   const names = [
     '--hcloud-token ',

@@ -216,3 +216,41 @@ t.test('a failure ends with 1 and says what to do', async (t) => {
   t.equal(code, 0, 'an empty cluster asks no cloud')
   t.match(output, /0 of 0 objects/)
 })
+
+t.test('what the status will list stands beside changes at the cloud, with what it lists no more', async (t) => {
+  const { json, kubernetes, hcloud, addService } = await world(t)
+  const service = addService('web', { [`${LB}algorithm-type`]: 'least_connections', [`${LB}ipv6-disabled`]: 'true' })
+  hcloud.control.seed({
+    load_balancers: [{ id: 7, name: 'web', labels: { 'hcloud-ccm/service-uid': service.metadata.uid } }],
+  })
+  const [balancer] = hcloud.control.state().load_balancers as unknown as {
+    public_net: { ipv4: { ip: string }; ipv6: { ip: string } }
+  }[]
+  const { ipv4, ipv6 } = balancer?.public_net ?? { ipv4: { ip: '' }, ipv6: { ip: '' } }
+  kubernetes.change(
+    'services',
+    'web',
+    (object) => {
+      withFinalizer(object)
+      object.status = { loadBalancer: { ingress: [ipv4, ipv6].map(({ ip }) => ({ ip, ipMode: 'VIP' })) } }
+    },
+    'default',
+  )
+  const { code, item } = await json('Service/default/web')
+  t.equal(code, 2)
+  const { changes = [] } = item('Service/default/web') ?? {}
+  t.ok(changes.some(({ kind }) => kind === 'change-algorithm'))
+  t.equal(
+    changes.find(({ kind }) => kind === 'set-status')?.summary,
+    `list ${ipv4.ip} in its status, and ${ipv6.ip} no more`,
+  )
+})
+
+t.test('a cluster that can not be read is in the document too', async (t) => {
+  const { plan, kubernetes } = await world(t)
+  await kubernetes.close()
+  const { code, output, errors } = await plan('--json')
+  t.equal(code, 1)
+  t.match(JSON.parse(output), { v: 1, clusters: [{ cluster: 'default', items: [], fault: /no answer/ }] })
+  t.match(errors, /cluster default: .*no answer/)
+})

@@ -172,6 +172,13 @@ t.test('what an empty Hetzner variable means', async (t) => {
   await refused(t, { ...HETZNER, HCLOUD_TOKEN: '' }, /HCLOUD_TOKEN is empty/)
 })
 
+t.test('a credential that a template left empty turns no cloud on beside another', async (t) => {
+  const both = { ...BASE, HCLOUD_TOKEN: '', CHERRY_API_KEY: 'key', CHERRY_PROJECT_ID: '1' }
+  t.match(await load(both), { hcloud: undefined, cherry: { projectId: 1 } })
+  t.match(await load({ ...HETZNER, CHERRY_API_KEY: '', CHERRY_PROJECT_ID: '' }), { hcloud: {}, cherry: undefined })
+  await refused(t, { ...BASE, HCLOUD_TOKEN: '', CHERRY_API_KEY: '' }, /HCLOUD_TOKEN is empty/)
+})
+
 t.test('Hetzner settings come to what they mean', async (t) => {
   const { hcloud, notices } = await load({
     ...HETZNER,
@@ -438,7 +445,9 @@ t.test('how the cluster is reached', async (t) => {
     context: undefined,
     server: 'https://10.1.1.1:6443',
   })
-  await refused(t, HETZNER, /KUBECONFIG "\/nowhere" names no file that can be read/, { kubeconfig: '/nowhere' })
+  await refused(t, HETZNER, /KUBECONFIG "\/nowhere" names no file that can be read \(ENOENT\)/, {
+    kubeconfig: '/nowhere',
+  })
 })
 
 t.test('certificate authorities are looked at', async (t) => {

@@ -125,6 +125,12 @@ t.test('one cluster at Hetzner and at Cherry', async (t) => {
     t.match(output, /switch BGP on for the server of node c2/)
     const one = await plan('Service/default/at-cherry')
     t.notMatch(one.output, /algorithm/)
+    await world.cherry.control.fault({ match: '.* .*', kind: 'error', code: '500', times: -1 })
+    const other = await plan('Service/default/plain')
+    await world.cherry.control.fault({ clear: true })
+    t.equal(other.code, 2, 'the trouble of one cloud is none of a Service at the other')
+    t.match(other.output, /algorithm[\s\S]*warning: .*at cherryservers .*could not be told/)
+    t.notMatch(other.output, /wrong:/)
   })
 
   await t.test('Kubernetes lets nobody change a class as long as the type stays', async (t) => {

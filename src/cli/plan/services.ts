@@ -6,8 +6,8 @@ import { elsewhereOf, type Place, placeOf, placesOf } from '../../controllers/se
 import { isKeptOff, isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/planning.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
 import { CLEANUP_FINALIZER, isOfOurClass, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
-import { WindlassError } from '../../errors.ts'
-import type { ServiceProjection } from '../../events/projection.ts'
+import { messageOf, WindlassError } from '../../errors.ts'
+import type { LoadBalancerIngress, ServiceProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { READ_ONLY } from '../read-only.ts'
 import { blank, faultsOf } from './item.ts'
@@ -35,8 +35,7 @@ export async function planOneService(cluster: Cluster, service: ServiceProjectio
     } else if (place) {
       await planEnsure(cluster, place.loadBalancers, service, item, call)
       const elsewhere = elsewhereOf(cluster, place, service, undefined)
-      for (const { cloud, loadBalancers } of places)
-        if (elsewhere.includes(cloud)) await planDeletionAt(cluster, loadBalancers, service, item, call)
+      for (const one of places) if (elsewhere.includes(one.cloud)) await planLeaving(cluster, one, service, item, call)
     } else if (needsCleanup(service, placing)) await planCleanup(cluster, places, service, item, call)
     else item.skipped = 'it is being deleted, and nothing of ours is on it'
   } catch (error) {
@@ -67,8 +66,8 @@ async function planEnsure(
     item.faults.push(...(plan.faults ?? []).flatMap(faultsOf))
     if (plan.announcement) await planAnnounced(cluster, plan.announcement, item, call)
     planAnnotations(service, plan.announcement, item)
-    if (service.ingress.length === 0)
-      item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
+    if (plan.ingress) planStatus(service, plan.ingress, item)
+    else item.changes.push(kubernetes('set-status', 'list the addresses of the load balancer in its status'))
     return
   }
   // With nothing to change it is a read, and says what the status has to list.
@@ -78,10 +77,7 @@ async function planEnsure(
     item.faults.push(...faults.flatMap(faultsOf))
     if (announcement) await planAnnounced(cluster, announcement, item, call)
     planAnnotations(service, announcement, item)
-    if (!sameIngress(service.ingress, ingress)) {
-      const listed = ingress.map(({ ip, hostname }) => ip ?? hostname).join(', ')
-      item.changes.push(kubernetes('set-status', `list ${listed || 'no address'} in its status`))
-    }
+    planStatus(service, ingress, item)
     const left = await superseded?.(call)
     item.notes.push(...(left?.notes ?? []))
     item.changes.push(...(left?.changes ?? []).map(atCloud))
@@ -90,6 +86,35 @@ async function planEnsure(
     if (!(error instanceof WindlassError && error.code === READ_ONLY)) throw error
     item.changes.push({ at: 'cloud', kind: 'follow', summary: error.message })
   }
+}
+
+/** What it had at another cloud goes once it is served here; that cloud's trouble is none of this one's. */
+async function planLeaving(
+  cluster: Cluster,
+  { cloud, loadBalancers }: Place,
+  service: ServiceProjection,
+  item: PlanItem,
+  call: Call,
+): Promise<void> {
+  try {
+    await planDeletionAt(cluster, loadBalancers, service, item, call)
+  } catch (error) {
+    const message = `Whether it has something at ${cloud} that would be deleted could not be told: ${messageOf(error)}`
+    item.notes.push({ type: 'Warning', reason: 'SyncLoadBalancerFailed', message })
+  }
+}
+
+function planStatus(
+  { ingress: present }: ServiceProjection,
+  wanted: readonly LoadBalancerIngress[],
+  item: PlanItem,
+): void {
+  if (sameIngress(present, wanted)) return
+  const named = (all: readonly LoadBalancerIngress[]) => all.map(({ ip, hostname }) => ip ?? hostname ?? '')
+  const listed = named(wanted)
+  const gone = named(present).filter((one) => !listed.includes(one))
+  const off = gone.length > 0 ? `, and ${gone.join(', ')} no more` : ''
+  item.changes.push(kubernetes('set-status', `list ${listed.join(', ') || 'no address'} in its status${off}`))
 }
 
 async function planCleanup(

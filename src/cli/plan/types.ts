@@ -10,6 +10,8 @@ export interface ClusterPlan {
   cluster: string
   /** Objects in the order Nodes, Services, routes, the control plane's address, each by name. */
   items: PlanItem[]
+  /** Why nothing of the cluster could be planned. */
+  fault?: string
 }
 
 export interface PlanItem {

@@ -132,7 +132,7 @@ export const CHERRY = {
     jsonKey: 'fipTag',
     parse: (text) =>
       text.startsWith('=') ? { fault: 'has no key before the equals sign, write key=value' } : { value: text },
-    form: '`key=value`',
+    form: '`key=value`, or a key whose value is empty',
     defaultNote: 'none is kept',
     commands,
     doc: 'Tag of the floating IP that is kept on a healthy control-plane node.',

@@ -226,7 +226,13 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       for (const one of bgpSwitches(found.candidates))
         changes.push({ kind: 'enable-server-bgp', ...one, summary: `switch BGP on for the server of node ${one.node}` })
       const preview = announcementOf(context, context.addresses ?? ['(the new floating IP)'], project.localAsn)
-      return { changes, notes: leftAlone.map(noteLeftAlone), announcement: preview.announcement, context }
+      return {
+        changes,
+        notes: leftAlone.map(noteLeftAlone),
+        ...(context.addresses ? { ingress: context.addresses.map(asIngress) } : {}),
+        announcement: preview.announcement,
+        context,
+      }
     },
 
     async apply(plan, call): Promise<Applied> {
@@ -242,7 +248,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const made = own.changes.some(({ kind }) => kind === 'reserve-address' || kind === 'claim-address')
       const doubtMs = await addresses.doubtMs(context.tags)
       return {
-        ingress: address.map((ip) => ({ ip, ipMode: 'VIP' })),
+        ingress: address.map(asIngress),
         notes,
         faults: [...context.nodes.unreadable.values(), ...failed.values()],
         announcement,
@@ -315,6 +321,8 @@ function parsed<T>(result: { value: T } | { fault: string }, name: string): T {
   if ('fault' in result) throw permanent(`${name} ${result.fault}`)
   return result.value
 }
+
+const asIngress = (ip: string) => ({ ip, ipMode: 'VIP' })
 
 const asError = (error: unknown) => (error instanceof Error ? error : new Error(messageOf(error)))
 

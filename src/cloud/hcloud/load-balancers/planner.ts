@@ -17,6 +17,7 @@ import { defaultName, OWNER_LABEL } from './names.ts'
 import { findForService } from './observe.ts'
 import { isPlaced, type Planned, planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
+import { ingressOf } from './status.ts'
 import { needsRobot, type RobotKnowledge, resolveTargets } from './targets.ts'
 import { type LoadBalancerTypes, resolveType } from './types.ts'
 
@@ -45,6 +46,9 @@ export interface PlanContext {
   /** The Service asks for what can't be: its status stays as it is. */
   onlyTargets?: { ingress: ServiceProjection['ingress'] }
 }
+
+/** After these a load balancer may have others than before. */
+const MOVES_ADDRESSES: ReadonlySet<LoadBalancerChange['kind']> = new Set(['attach', 'detach', 'set-public-interface'])
 
 export const desireOptionsOf = (settings: HcloudSettings): DesireOptions => ({
   defaults: settings.loadBalancers,
@@ -80,6 +84,9 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
       notes: [...notes, ...type.notes, ...certificates.notes, ...targetNotes, ...planned.notes],
       faults: [...planned.faults, ...robotFaults],
       unmarked: observed?.labels[OWNER_LABEL] !== service.uid,
+      ...(observed && !planned.changes.some(({ kind }) => MOVES_ADDRESSES.has(kind))
+        ? { ingress: ingressOf(observed, desired.ingress) }
+        : {}),
       context: {
         desired,
         wanted,
@@ -113,6 +120,7 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
       changes: planned.changes,
       notes: [...notes, ...targetNotes, ...planned.notes],
       faults: [fault, ...planned.faults, ...robotFaults],
+      ingress: service.ingress,
       context: {
         desired,
         wanted,
