@@ -20,6 +20,39 @@ export interface RequestReport {
   quota?: { credential: string; remaining: number }
 }
 
+const TIMEOUT_MS = 15_000
+
+/** A request to an API that speaks JSON and takes a bearer token. */
+export function jsonRequest({
+  method,
+  url,
+  secret,
+  version,
+  body,
+  call,
+}: {
+  method: string
+  url: string
+  secret: string
+  version: string
+  body: unknown
+  call: Pick<Call, 'signal'>
+}): HttpRequest {
+  return {
+    method,
+    url,
+    headers: {
+      accept: 'application/json',
+      authorization: `Bearer ${secret}`,
+      'user-agent': `windlass/${version}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    timeoutMs: TIMEOUT_MS,
+    signal: call.signal,
+  }
+}
+
 /** One line for each request, in the log of the run that sent it. No `status`: there was no answer. */
 export function tellRequest(
   { log }: Pick<Call, 'log'>,

@@ -4,7 +4,7 @@ import type { Call } from '../../call.ts'
 import type { CherrySettings } from '../../config/types.ts'
 import { aborted, kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
-import { type Http, jsonOf, type RequestReport, tellRequest } from '../requests.ts'
+import { type Http, jsonOf, jsonRequest, type RequestReport, tellRequest } from '../requests.ts'
 import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
 import type { Pace } from './pace.ts'
 import { MalformedAnswer, parseAddress, parseList, parseProject, parseServer } from './parse.ts'
@@ -23,7 +23,6 @@ export const GATHER_MS = 100
 export type CherryClient = ReturnType<typeof createCherryClient>
 
 const PER_PAGE = 100
-const TIMEOUT_MS = 15_000
 const DEFAULT_PAUSE_MS = 2000
 const READ_RETRY_MS = 300
 /** A read that failed sooner goes again; after that its caller has waited enough. */
@@ -55,19 +54,7 @@ export function createCherryClient(options: CherryClientOptions) {
     }
     let response: HttpResponse
     try {
-      response = await http.request({
-        method,
-        url: `${apiUrl}${path}`,
-        headers: {
-          accept: 'application/json',
-          authorization: `Bearer ${secret}`,
-          'user-agent': `windlass/${version}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        timeoutMs: TIMEOUT_MS,
-        signal: call.signal,
-      })
+      response = await http.request(jsonRequest({ method, url: `${apiUrl}${path}`, secret, version, body, call }))
     } catch (error) {
       report()
       if (kindOf(error) === 'aborted') throw error

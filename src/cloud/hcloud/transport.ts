@@ -5,7 +5,7 @@ import type { Secret } from '../../config/types.ts'
 import { aborted, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
 import type { Budget } from '../budget.ts'
-import { type Http, jsonOf, type RequestReport, tellRequest } from '../requests.ts'
+import { type Http, jsonOf, jsonRequest, type RequestReport, tellRequest } from '../requests.ts'
 import { errorOf, isBusy, isNotFound } from './api-error.ts'
 import { listOf, MalformedAnswer, objectOf, pagination } from './parse.ts'
 import { limitOf, resetOf } from './rate-limit.ts'
@@ -29,7 +29,6 @@ export interface ActOptions {
 export type Transport = ReturnType<typeof createTransport>
 
 const PER_PAGE = 50
-const TIMEOUT_MS = 15_000
 /** After a refusal because of another action on the same resource. */
 const BUSY_RETRIES_MS = [250, 500, 1000]
 const READ_RETRY_MS = 250
@@ -65,19 +64,7 @@ export function createTransport(options: TransportOptions) {
     }
     let response: HttpResponse
     try {
-      response = await http.request({
-        method,
-        url: `${endpoint}${path}`,
-        headers: {
-          accept: 'application/json',
-          authorization: `Bearer ${secret}`,
-          'user-agent': `windlass/${version}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-        timeoutMs: TIMEOUT_MS,
-        signal: call.signal,
-      })
+      response = await http.request(jsonRequest({ method, url: `${endpoint}${path}`, secret, version, body, call }))
     } catch (error) {
       report()
       if (error instanceof WindlassError) throw named(error, what)
