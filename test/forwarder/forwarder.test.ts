@@ -116,7 +116,7 @@ t.test('a change is told once, with a trace that the logs name when it is sent a
   const { id, traceparent } = news[0]!
   const logged = lines.filter((line) => line.eventId === id)
   t.match(logged, [
-    { msg: 'Sending a change', subject: 'Node/a', level: 'info', cluster: 'prod' },
+    { msg: 'Sending a change', subject: 'Node/a', level: 'info' },
     { msg: 'The server has a change', subject: 'Node/a', level: 'info' },
   ])
   for (const line of logged) t.equal(line.traceId, traceparent?.split('-')[1])

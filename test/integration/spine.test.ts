@@ -109,6 +109,16 @@ t.test('from a change in the cluster to a patched object, each role in a process
     t.ok(whole, `one of them is followed to its end: ${JSON.stringify(followed)}`)
   })
 
+  await t.test('no log says a field twice in one line, and each line of the forwarder names its cluster', async (t) => {
+    const again = (line: string) => line.startsWith('{') && JSON.stringify(JSON.parse(line)) !== line
+    for (const role of [roles.forwarder, roles.server, ...roles.workers]) {
+      const whole = role.output().split('\n').slice(0, -1)
+      t.same(whole.filter(again), [], role.command)
+    }
+    const about = roles.forwarder.lines().filter(({ subject }) => subject)
+    t.ok(about.length > 0 && about.every(({ cluster }) => cluster === 'default'))
+  })
+
   await t.test('a node that joins later becomes a target, one that is excluded leaves', async (t) => {
     await world.addNode('w3')
     await eventually(async () => (await targetsOf(world))[0]?.length === 3, 'w3 is a target')

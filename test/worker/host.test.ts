@@ -368,11 +368,11 @@ t.test('a job of a newer release is left to workers that know it', async (t) => 
 
 t.test('runs leave no trace in Redis but their finished jobs', async (t) => {
   const rig = await startRig(t)
-  const { host } = startWorkers(t, rig, async () => ({}), {}, { concurrency: 20, untilIdle: true })
   await rig.enqueue(
     'c',
     Array.from({ length: 600 }, (_, n) => trigger(`web-${n}`)),
   )
+  const { host } = startWorkers(t, rig, async () => ({}), {}, { concurrency: 20, untilIdle: true })
   await host.idle
   await host.stop()
   const keys = (await rig.server.command('KEYS', '*')) as string[]
