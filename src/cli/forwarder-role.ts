@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFile } from '../config/read-file.ts'
 import type { ClusterSettings } from '../config/types.ts'
 import { type Forwarder, startForwarder } from '../forwarder/forwarder.ts'
 import { kubernetesSource } from '../forwarder/source.ts'
@@ -30,7 +30,7 @@ export async function startForwarderRole(
     serverUrl,
     source: kubernetesSource(connection, log),
     log,
-    extraCa: caFile === undefined ? undefined : readFileSync(caFile),
+    extraCa: caFile === undefined ? undefined : readFile(caFile),
   })
   let stopping: Promise<void> | undefined
   return { forwarder, stop: () => (stopping ??= forwarder.stop().then(() => connection.close())) }

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { messageOf } from '../errors.ts'
 import type { Parsed } from './grammar.ts'
+import { readFile } from './read-file.ts'
 
 type Mapping = Record<string, unknown>
 
@@ -63,7 +63,7 @@ export function codeOf(error: unknown): string {
 
 function readText(path: string): Parsed<string> {
   try {
-    return { value: readFileSync(path, 'utf8') }
+    return { value: readFile(path).toString() }
   } catch (error) {
     return {
       fault: `can't be read (${error instanceof Error && 'code' in error ? String(error.code) : messageOf(error)})`,

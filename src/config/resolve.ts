@@ -77,6 +77,7 @@ export function missing(
   const [name = key, ...others] = names.filter((candidate) => candidate !== undefined)
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
   return {
+    about: 'missing',
     name,
     message: `is missing${or}: ${command} needs it${purposeOf(setting)}. ${setting.doc.replaceAll('`', '')}`,
   }

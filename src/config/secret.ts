@@ -1,7 +1,8 @@
-import { readFileSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { permanent } from '../errors.ts'
 import { codeOf } from './files.ts'
 import type { Parser } from './grammar.ts'
+import { readFile } from './read-file.ts'
 import type { Secret } from './types.ts'
 
 /** A secret whose value was given as it is. */
@@ -71,7 +72,7 @@ export class FileSecret implements Secret {
     try {
       const before = identityOf(this.path)
       if (before === this.#identity) return
-      const content = readFileSync(this.path, 'utf8').trim()
+      const content = readFile(this.path).toString().trim()
       this.#identity = before
       this.#accept(content)
     } catch (error) {

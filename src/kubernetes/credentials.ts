@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { readFile } from '../config/read-file.ts'
 import type { KubernetesSettings } from '../config/types.ts'
 import { messageOf, permanent, transient } from '../errors.ts'
 import type { HttpClientOptions } from '../http/client.ts'
@@ -68,7 +68,7 @@ function inCluster({ env, serviceAccountDir }: Surroundings, server: string | un
   token.read()
   return {
     server: server ?? `https://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    tls: { ca: readFile(join(serviceAccountDir, 'ca.crt'), 'the CA of the service account') },
+    tls: { ca: materialAt(join(serviceAccountDir, 'ca.crt'), 'the CA of the service account') },
     authenticate: async () => ({ headers: { authorization: `Bearer ${token.read()}` } }),
   }
 }
@@ -126,7 +126,7 @@ function tokenFile(path: string, log: Logger): { read(): string } {
       if (token !== undefined && performance.now() - readAtMs < TOKEN_FILE_MAX_AGE_MS) return token
       readAtMs = performance.now()
       try {
-        const text = readFileSync(path, 'utf8').trim()
+        const text = readFile(path).toString().trim()
         if (text === '') throw new Error('the file is empty')
         token = text
       } catch (error) {
@@ -163,12 +163,12 @@ function material(path: string | undefined, data: string | undefined, field: str
       throw permanent(`${field}-data in the kubeconfig is not PEM in base64: write the file's content through base64`)
     return decoded
   }
-  return path ? readFile(path, `${field} of the kubeconfig`) : undefined
+  return path ? materialAt(path, `${field} of the kubeconfig`) : undefined
 }
 
-function readFile(path: string, what: string): Buffer {
+function materialAt(path: string, what: string): Buffer {
   try {
-    return readFileSync(path)
+    return readFile(path)
   } catch (error) {
     // A file may be missing for the moment in which it is replaced.
     throw transient(`${path}, ${what}, cannot be read: ${messageOf(error)}`)

@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 import { parse, stringify } from 'yaml'
+import { readFile } from '../config/read-file.ts'
 import { messageOf, permanent } from '../errors.ts'
 
 /** The entries of one or several kubeconfig files, by name. Paths in them are absolute. */
@@ -71,7 +71,7 @@ export function readKubeconfigs(paths: readonly string[]): Kubeconfig {
   for (const path of paths) {
     let text: string
     try {
-      text = readFileSync(path, 'utf8')
+      text = readFile(path).toString()
     } catch (error) {
       // kubectl, too, skips files of a list that are not there.
       if (paths.length > 1 && (error as NodeJS.ErrnoException).code === 'ENOENT') continue

@@ -1,5 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { Redis, type RedisOptions } from 'ioredis'
+import { readFile } from '../config/read-file.ts'
 import type { RedisSettings } from '../config/types.ts'
 import { permanent, transient } from '../errors.ts'
 
@@ -120,7 +120,7 @@ function addressOf(settings: RedisSettings): RedisOptions {
   const [, scheme = '', credentials = '', hosts = '', path = ''] =
     /^([a-z+]+):\/\/(?:([^/]*)@)?([^/]*)\/?(.*)$/.exec(settings.url) ?? []
   const secure = scheme.startsWith('rediss')
-  const tls = secure ? { tls: settings.caFile ? { ca: readFileSync(settings.caFile) } : {} } : {}
+  const tls = secure ? { tls: settings.caFile ? { ca: readFile(settings.caFile) } : {} } : {}
   const [user = '', ...rest] = credentials.split(':')
   const login = {
     ...(user ? { username: decodeURIComponent(user) } : {}),

@@ -389,6 +389,8 @@ t.test('wrong Cherry settings are refused by name', async (t) => {
   const config = (name: string) => ({ ...CHERRY, CHERRY_CLOUD_CONFIG: join(dir, name) })
   await refused(t, config('broken.json'), /CHERRY_CLOUD_CONFIG ".*broken.json" is not valid JSON/)
   t.notMatch(await faults(config('broken.json')), /planted/)
+  t.notMatch(await faults({ ...BASE, CHERRY_CLOUD_CONFIG: join(dir, 'broken.json') }), /missing/, 'it may be in there')
+  await refused(t, { ...CHERRY, CHERRY_CLOUD_CONFIG: '/dev/zero' }, /can't be read \(more than 8 MiB\)/)
   await refused(t, config('list.json'), /does not hold keys and values/)
   await refused(t, config('wrong.json'), /region in .*wrong.json is not text/)
   await refused(t, config('quoted.json'), /projectID in .*quoted.json is not a number, write it without quotes/)

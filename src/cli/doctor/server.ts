@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFile } from '../../config/read-file.ts'
 import type { ClusterSettings, ForwarderSettings } from '../../config/types.ts'
 import { messageOf } from '../../errors.ts'
 import { sign } from '../../events/sign.ts'
@@ -26,7 +26,7 @@ export async function checkServer(
         'Set WINDLASS_SERVER_URL and WINDLASS_WEBHOOK_KEYS as the forwarder has them; with `windlass all` there is nothing to ask',
       ),
     ]
-  const http = new HttpClient(caFile === undefined ? {} : { extraCa: readFileSync(caFile) })
+  const http = new HttpClient(caFile === undefined ? {} : { extraCa: readFile(caFile) })
   const body = '[]'
   try {
     const { status, headers } = await http.request({
