@@ -29,14 +29,23 @@ export class WindlassError extends Error {
   readonly faults: readonly string[] | undefined
 
   constructor(kind: ErrorKind, message: string, options: WindlassErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    super(excerpt(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.kind = kind
     this.retryAtMs = options.retryAtMs
     this.code = options.code
     this.status = options.status
-    this.faults = options.faults
+    this.faults = options.faults?.map((fault) => excerpt(fault))
   }
 }
+
+/** Whoever may write an annotation may write 256 KiB, and what cites it goes to logs, Events and Redis. */
+export function excerpt(text: string, longest = LONGEST): string {
+  const rest = text.length - longest
+  return rest <= 0 ? text : `${text.slice(0, longest)}… (${rest} characters more)`
+}
+
+/** Long enough for many faults, each with what to do about it. */
+const LONGEST = 4096
 
 export const transient = (message: string, options?: WindlassErrorOptions) =>
   new WindlassError('transient', message, options)

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino } from 'pino'
+import { excerpt } from '../errors.ts'
 
 export type { Logger } from 'pino'
 
@@ -15,9 +16,17 @@ export function createLogger(
       level: options.level ?? 'info',
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
+      formatters: { level: (label) => ({ level: label }), log: withExcerpts },
       redact: { paths: REDACTED, censor: '[redacted]' },
     },
     options.destination ?? pino.destination({ dest: options.fd ?? 1, sync: false }),
   )
 }
+
+const withExcerpts = (fields: Record<string, unknown>) =>
+  Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => [name, typeof value === 'string' ? excerpt(value, LONGEST) : value]),
+  )
+
+/** An error with its causes is longer than one alone. */
+const LONGEST = 8192
