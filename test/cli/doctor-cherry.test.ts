@@ -216,6 +216,15 @@ t.test('what announces addresses', async (t) => {
   kubernetes.create('namespaces', { metadata: { name: 'lb' } })
   t.same(await said('metallb:///lb'), ['ok: MetalLB is installed, and namespace lb takes its objects'])
   t.same(kubernetes.list('ipaddresspools'), [], 'the pool that was tried is not stored')
+  const labels = { 'cloud-provider': 'equinix-metal' }
+  kubernetes.create('ipaddresspools', { metadata: { name: 'default.web', namespace: 'lb', labels }, spec: {} })
+  kubernetes.create('bgppeers', { metadata: { name: 'of-somebody', namespace: 'lb' }, spec: {} })
+  t.same(await said('metallb:///lb'), ['ok: MetalLB is installed, and namespace lb takes its objects'])
+  const [former] = await said('kube-vip://')
+  t.equal(
+    former,
+    'warning: MetalLB has objects from before CHERRY_LOAD_BALANCER was changed, and announces what they say: IPAddressPool lb/default.web → Once the Services are served as CHERRY_LOAD_BALANCER says now: delete the ipaddresspools, bgpadvertisements and bgppeers labelled cloud-provider=equinix-metal in namespace lb',
+  )
   const bare = await world(t, { env: { CHERRY_LOAD_BALANCER: 'metallb:///' }, metallb: false })
   t.same((await bare.findings()).of('metallb'), [
     'problem: The cluster does not have BGPPeer (metallb.io/v1beta2), BGPAdvertisement (metallb.io/v1beta1), IPAddressPool (metallb.io/v1beta1): Services wait for MetalLB → Install MetalLB 0.13.2 or newer, or set CHERRY_LOAD_BALANCER to what announces addresses here',

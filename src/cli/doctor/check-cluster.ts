@@ -13,7 +13,7 @@ import { balancerOf, checkCherryLoadBalancers } from './cherry-load-balancers.ts
 import { checkControlPlaneAddress } from './control-plane-address.ts'
 import { looked, ok, problem, warning } from './finding.ts'
 import { checkHcloud } from './hcloud.ts'
-import { checkMetallb } from './metallb.ts'
+import { checkFormerMetallb, checkMetallb } from './metallb.ts'
 import { checkNodes } from './nodes.ts'
 import { checkOrphans } from './orphans.ts'
 import { checkOtherController } from './other-controller.ts'
@@ -91,6 +91,7 @@ async function checkKubernetes(
       const needs = { ...(metallb === undefined ? {} : { metallb }), address: Boolean(cherry?.fipTag) }
       findings.push(...(await checkRights(probing, needs, probingCall(log))))
       if (metallb !== undefined) findings.push(...(await checkMetallb(probing, metallb, probingCall(log))))
+      if (balancer) findings.push(...(await checkFormerMetallb(probing, metallb, probingCall(log))))
       findings.push(
         ...(await looked('other controller', 'Grant the rights of k8s/base', () =>
           checkOtherController(api, readOnlyCall(log)),

@@ -1,11 +1,11 @@
 import type { Call } from '../../call.ts'
-import { metallbQueries, POOL } from '../../cloud/cherry/load-balancers/metallb-kinds.ts'
+import { metallbQueries, OUR_LABELS, POOL } from '../../cloud/cherry/load-balancers/metallb-kinds.ts'
 import type { ObjectKind } from '../../cloud/provider.ts'
 import { messageOf, WindlassError } from '../../errors.ts'
 import type { KubernetesApi } from '../../kubernetes/api.ts'
 import type { KubeObject } from '../../kubernetes/objects.ts'
 import { apiVersionOf, type Resource } from '../../kubernetes/resources.ts'
-import { looked, ok, problem, warning } from './finding.ts'
+import { looked, ok, problem, some, warning } from './finding.ts'
 import type { Finding } from './types.ts'
 
 const AREA = 'metallb'
@@ -18,7 +18,7 @@ export async function checkMetallb(api: KubernetesApi, namespace: string, call: 
   return await looked(AREA, 'See what was found about the cluster and the rights', async () => {
     const missing: ObjectKind[] = []
     for (const { kind, labelSelector } of metallbQueries(namespace))
-      if (!(await isServed(api, kind, { namespace, labelSelector }, call))) missing.push(kind)
+      if (!(await objectsOf(api, kind, { namespace, labelSelector }, call))) missing.push(kind)
     if (missing.length > 0)
       return [
         problem(
@@ -31,20 +31,48 @@ export async function checkMetallb(api: KubernetesApi, namespace: string, call: 
   })
 }
 
-/** Undecided, as without the right to list, it counts as there. */
-async function isServed(
+/**
+ * Objects of ours from before CHERRY_LOAD_BALANCER was changed: nothing keeps them, and MetalLB goes on with what they say.
+ * @param namespace that of MetalLB, if it is what announces addresses
+ */
+export async function checkFormerMetallb(
+  api: KubernetesApi,
+  namespace: string | undefined,
+  call: Call,
+): Promise<Finding[]> {
+  return await looked(AREA, 'See what was found about the cluster and the rights', async () => {
+    const left: { kind: string; at: string; name: string }[] = []
+    for (const { kind, labelSelector } of metallbQueries('')) {
+      const objects = (await objectsOf(api, kind, { labelSelector }, call)) ?? []
+      for (const { metadata } of objects)
+        if (metadata.namespace !== namespace)
+          left.push({ kind: kind.kind, at: metadata.namespace ?? '', name: metadata.name })
+    }
+    if (left.length === 0) return []
+    const [label] = Object.entries(OUR_LABELS)
+    return [
+      warning(
+        AREA,
+        `MetalLB has objects from before CHERRY_LOAD_BALANCER was changed, and announces what they say: ${some(left.map(({ kind, at, name }) => `${kind} ${at}/${name}`))}`,
+        `Once the Services are served as CHERRY_LOAD_BALANCER says now: delete the ipaddresspools, bgpadvertisements and bgppeers labelled ${label?.join('=')} in namespace ${[...new Set(left.map(({ at }) => at))].join(' and ')}`,
+      ),
+    ]
+  })
+}
+
+/** Undefined for a kind that the cluster does not have. Without the right to list, none are seen. */
+async function objectsOf(
   api: KubernetesApi,
   kind: Resource<KubeObject>,
-  at: { namespace: string; labelSelector?: string },
+  at: { namespace?: string; labelSelector?: string },
   call: Call,
-): Promise<boolean> {
+): Promise<KubeObject[] | undefined> {
   try {
-    await api.list(kind, at, call)
-    return true
+    return (await api.list(kind, at, call)).items
   } catch (error) {
     const { status } = error instanceof WindlassError ? error : {}
-    if (status === 404) return false
-    if (status === 403) return true
+    if (status === 404) return undefined
+    if (status === 403) return []
     throw error
   }
 }
