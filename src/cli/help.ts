@@ -10,6 +10,11 @@ const ABOUT: Record<Command, string> = {
   doctor: 'Checks settings, Redis, the cluster and the clouds, and says what is wrong.',
 }
 
+const EXIT_CODES: Partial<Record<Command, string>> = {
+  plan: '0 everything is as it should be; 1 something could not be planned, or needs a human first; 2 something would change.',
+  doctor: '0 no problem; 1 at least one problem, or a setting is wrong.',
+}
+
 /** The text of `--help`: what Windlass is, or all settings of a command. */
 export function helpOf(command?: Command): string {
   if (command === undefined) {
@@ -38,6 +43,7 @@ export function helpOf(command?: Command): string {
     ABOUT[command],
     '',
     `Usage: windlass ${command} [flags]${command === 'plan' ? ' [object...]' : ''}`,
+    ...(EXIT_CODES[command] === undefined ? [] : [`Exit codes: ${EXIT_CODES[command]}`]),
     '',
     ...sections,
     'Accepted without effect',

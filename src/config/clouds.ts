@@ -53,12 +53,10 @@ export const CREDENTIALS =
 function noCloud(clusterPlace: string | undefined): Fault {
   return clusterPlace === undefined
     ? {
-        about: 'missing',
         name: 'HCLOUD_TOKEN and CHERRY_API_KEY',
         message: `are missing: no cloud is set up. ${CREDENTIALS}`,
       }
     : {
-        about: 'missing',
         name: clusterPlace,
         message: 'has no cloud, give it a block hcloud (with token) or cherry (with apiKey and projectId)',
       }
@@ -172,8 +170,8 @@ function cherryInput(input: CloudsInput, hetznerOnly: boolean): { resolution: Re
   }
   const parsed = readJson(path)
   if ('fault' in parsed) {
-    input.faults.push({ about: 'unread file', name, message: `${JSON.stringify(path)} ${parsed.fault}` })
-    return { resolution: { ...input, place }, path }
+    input.faults.push({ name, message: `${JSON.stringify(path)} ${parsed.fault}` })
+    return { resolution: { ...input, place, unread: true }, path }
   }
   const { source, faults, unknown } = jsonSource(parsed.value, CHERRY, (key) => `${key} in ${path}`)
   input.faults.push(...faults)

@@ -3,7 +3,7 @@ import { networkInterfaces } from 'node:os'
 import { messageOf } from '../errors.ts'
 import { resolveClouds } from './clouds.ts'
 import { conceal } from './conceal.ts'
-import { type Fault, type Notice, quoted, withoutGuesses } from './fault.ts'
+import { type Fault, type Notice, quoted } from './fault.ts'
 import { faultOfCertificates, isMapping, readYaml } from './files.ts'
 import { type Listen, parseDnsLabel, parseList } from './grammar.ts'
 import { nearest } from './nearest.ts'
@@ -45,9 +45,7 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
     const fault = path === undefined ? undefined : faultOfCertificates(path)
     if (fault !== undefined) faults.push({ name, message: `${JSON.stringify(path)} ${fault}` })
   }
-  return faults.length > 0
-    ? { faults: withoutGuesses(faults) }
-    : { settings: settingsOf(values, clusters), json: values.json, notices }
+  return faults.length > 0 ? { faults } : { settings: settingsOf(values, clusters), json: values.json, notices }
 }
 
 type Mapping = Readonly<Record<string, unknown>>
@@ -77,7 +75,7 @@ async function configOf(resolution: Resolution): Promise<ConfigFile> {
   const { name, text: path } = found.given
   const parsed = await readYaml(path)
   if ('fault' in parsed) {
-    resolution.faults.push({ about: 'unread file', name, message: `${JSON.stringify(path)} ${parsed.fault}` })
+    resolution.faults.push({ name, message: `${JSON.stringify(path)} ${parsed.fault}` })
     return none
   }
   const { clusters, ...rest } = parsed.value

@@ -19,6 +19,8 @@ export interface Resolution {
   sources: readonly Source[]
   /** Where a missing setting would stand, if not in the environment. */
   place?: (key: string) => string
+  /** A file that may have what is missing could not be read. */
+  unread?: boolean
   faults: Fault[]
   notices: Notice[]
 }
@@ -77,7 +79,6 @@ export function missing(
   const [name = key, ...others] = names.filter((candidate) => candidate !== undefined)
   const or = others.length === 0 ? '' : ` (or ${others.join(', ')})`
   return {
-    about: 'missing',
     name,
     message: `is missing${or}: ${command} needs it${purposeOf(setting)}. ${setting.doc.replaceAll('`', '')}`,
   }
@@ -91,7 +92,7 @@ function textValueOf(key: string, setting: ValueSetting, found: Found, resolutio
     if (setting.formerEnvs?.includes(name) === true) notices.push({ name, message: `is now called ${setting.env}` })
     if ('value' in parsed) return parsed.value
     faults.push({ name, message: `${quoted(text)} ${parsed.fault}` })
-  } else if (setting.required?.includes(command) === true) {
+  } else if (setting.required?.includes(command) === true && !resolution.unread) {
     faults.push(missing(key, setting, resolution))
   }
   return defaultOf(key, setting, command)
@@ -108,7 +109,7 @@ function defaultOf(key: string, setting: ValueSetting, command: Command): unknow
 function secretOf(key: string, setting: SecretSetting, found: Found, resolution: Resolution): Secret | undefined {
   const { command, faults } = resolution
   if (found.kind === 'none' || found.kind === 'empty') {
-    if (setting.required?.includes(command) !== true) return undefined
+    if (setting.required?.includes(command) !== true || resolution.unread) return undefined
     const fault = missing(key, setting, resolution)
     faults.push(
       found.kind === 'none'

@@ -36,6 +36,7 @@ t.test('help of a command lists its settings, and prints no value that is set', 
   t.match(output, '--leader-elect')
   t.notMatch(output, 'planted')
   t.notMatch((await windlass(['server', '--help'])).output, 'HCLOUD_NETWORK')
+  t.match((await windlass(['plan', '--help'])).output, /Exit codes: 0 .*; 1 .*; 2 something would change/)
 })
 
 t.test('a wrong command line ends with 1: 2 is what plan says of changes', async (t) => {

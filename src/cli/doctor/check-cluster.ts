@@ -28,14 +28,17 @@ export async function checkCluster(settings: ClusterSettings, shared: Settings, 
   const { hcloud, cherry } = settings.clouds
   let usable = settings
   if (!hcloud && !cherry) findings.push(noCloud(shared))
-  if (hcloud) {
-    const { findings: found, robotIsGood } = await checkHcloud(hcloud, { nodes, alone: !cherry }, probingCall(log))
-    findings.push(...found)
+  // A cloud that says nothing is waited for long enough alone.
+  const [ofHetzner, ofCherry] = await Promise.all([
+    hcloud && checkHcloud(hcloud, { nodes, alone: !cherry }, probingCall(log)),
+    cherry && checkAllOfCherry(settings, cherry, nodes, log),
+  ])
+  findings.push(...(ofHetzner?.findings ?? []), ...(ofCherry ?? []))
+  if (hcloud && ofHetzner?.robotIsGood === false) {
     // Robot blocks an address after three refused logins: one is enough.
     const { robot: _, ...withoutRobot } = hcloud
-    if (!robotIsGood) usable = { ...settings, clouds: { ...settings.clouds, hcloud: withoutRobot } }
+    usable = { ...settings, clouds: { ...settings.clouds, hcloud: withoutRobot } }
   }
-  if (cherry) findings.push(...(await checkAllOfCherry(settings, cherry, nodes, log)))
   const cloudsAnswer = findings.every(({ area, level }) => level !== 'problem' || !OF_CLOUDS.has(area))
   if (nodes)
     findings.push(

@@ -48,11 +48,12 @@ export async function checkHcloud(
     version: VERSION,
   })
   try {
+    const askedRobot = checkRobot(settings, http, budget('Hetzner Robot'), call)
     const token = await checkToken(client, call)
     const good = token.every(({ level }) => level !== 'problem') || token.some(({ level }) => level === 'ok')
     const servers = good ? await client.servers.list(call).catch((error: unknown) => error) : undefined
     const network = createConfiguredNetwork({ client, http, settings })
-    const robot = await checkRobot(settings, http, budget('Hetzner Robot'), call)
+    const robot = await askedRobot
     return {
       findings: [
         ...token,
