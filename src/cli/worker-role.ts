@@ -17,7 +17,7 @@ import { type Handler, type RunEnded, startWorker } from '../worker/host.ts'
 import { type OpenCluster, openCluster } from './cluster.ts'
 import { FirstContact } from './first-contact.ts'
 import { GUARDED_RETRY_MS, type Guarded, guardCluster } from './guarded-cluster.ts'
-import { resyncUnderNewSettings } from './new-settings.ts'
+import { resyncUnderNewSettings, watchCredentials } from './new-settings.ts'
 import { readOnlyCall } from './read-only.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
@@ -50,7 +50,9 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
   const clusters: Served[] = []
   /** Clusters that could not be opened, and why: their work waits for a worker with better settings. */
   const unopened: string[] = []
+  const watched: (() => void)[] = []
   const close = async () => {
+    for (const end of watched) end()
     for (const { contact, guard } of clusters) {
       contact.stop()
       guard?.stop()
@@ -86,7 +88,9 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
       const contact = new FirstContact(cluster, clusterLog)
       const guarded = one.ignoreOtherController ? undefined : guardCluster(cluster, clusterLog)
       clusters.push({ cluster, contact, ...guarded, controllers: controllersOf(guarded?.cluster ?? cluster) })
-      await resyncUnderNewSettings(one, { applied: stores.settings, enqueuer, log: clusterLog })
+      const parts = { applied: stores.settings, enqueuer, log: clusterLog }
+      await resyncUnderNewSettings(one, parts)
+      watched.push(watchCredentials(one, parts))
     }
     await Promise.all([contactAll(clusters, log), ...clusters.map(({ guard }) => guard?.look())])
     for (const { guard } of clusters) void guard?.watch()

@@ -35,8 +35,9 @@ t.test('everything is looked at again under other settings, and under the same o
   t.same(await start(settingsWith({ region: 'LT-Siauliai' })), [])
   t.same(await start(settingsWith({ region: 'LT-Siauliai' }, ['service-lb-controller'])), ['Cluster/resync'])
   const apiKey = new FixedSecret('CHERRY_API_KEY', 'another')
-  t.same(await start(settingsWith({ region: 'LT-Siauliai', apiKey }, ['service-lb-controller'])), [], 'a new key')
-  const moved = { ...settingsWith({ region: 'LT-Siauliai' }, ['service-lb-controller']), kubernetes: { context: 'b' } }
+  const rekeyed = settingsWith({ region: 'LT-Siauliai', apiKey }, ['service-lb-controller'])
+  t.same(await start(rekeyed), ['Cluster/resync'], 'what the old key made fail waits for no event')
+  const moved = { ...rekeyed, kubernetes: { context: 'b' } }
   t.same(await start(moved), [], 'another way to the cluster')
   t.same(await start({ ...moved, ignoreOtherController: true }), ['Cluster/resync'])
   await server.stop()

@@ -203,6 +203,9 @@ t.test('pod routes of the network', async (t) => {
     spec: { providerID: 'hcloud://1', podCIDRs: ['10.244.1.0/24'], podCIDR: '10.244.1.0/24' },
     addresses: [{ type: 'InternalIP', address: '10.0.0.2' }],
   })
+  const off = await json('Cluster/routes', 'Cluster/control-plane-address')
+  t.match(off.item('Cluster/routes')?.skipped, /HCLOUD_NETWORK/)
+  t.match(off.item('Cluster/control-plane-address')?.skipped, /CHERRY_FIP_TAG/)
   const { item } = await json('Cluster/routes', '--allocate-node-cidrs=true', '--cluster-cidr=10.244.0.0/16')
   t.match(item('Cluster/routes'), { changes: [{ at: 'cloud', kind: 'add-route', summary: /10\.244\.1\.0\/24/ }] })
   t.same(writes(), [])

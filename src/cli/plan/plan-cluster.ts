@@ -7,6 +7,7 @@ import { projectService } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
 import { CONTROL_PLANE_ADDRESS_SUBJECT, planControlPlaneAddress } from './control-plane-address.ts'
+import { blank } from './item.ts'
 import { planOneNode } from './nodes.ts'
 import { planAllRoutes, ROUTES_SUBJECT } from './routes.ts'
 import { concerns, planOneService } from './services.ts'
@@ -45,8 +46,13 @@ export async function planCluster(
       plan: () => planOneService(cluster, service, call),
     })),
   ].filter(({ subject }) => meant(subject))
-  const routes = meant(ROUTES_SUBJECT) ? await planAllRoutes(cluster, nodes, call) : undefined
-  const address = meant(CONTROL_PLANE_ADDRESS_SUBJECT) ? await planControlPlaneAddress(cluster, call) : undefined
+  /** What is off is told to whoever asks for it by name. */
+  const single = async (subject: string, off: string, plan: () => Promise<PlanItem | undefined>) => {
+    const item = meant(subject) ? await plan() : undefined
+    return item ?? (subjects.includes(subject) ? { ...blank(subject), skipped: off } : undefined)
+  }
+  const routes = await single(ROUTES_SUBJECT, ROUTES_OFF, () => planAllRoutes(cluster, nodes, call))
+  const address = await single(CONTROL_PLANE_ADDRESS_SUBJECT, ADDRESS_OFF, () => planControlPlaneAddress(cluster, call))
   const known = new Set([...work.map(({ subject }) => subject), ROUTES_SUBJECT, CONTROL_PLANE_ADDRESS_SUBJECT])
   const unknown = subjects.filter((subject) => !known.has(subject))
   if (unknown.length > 0)
@@ -58,6 +64,10 @@ export async function planCluster(
     items.push(...(await Promise.all(work.slice(i, i + AT_A_TIME).map(({ plan }) => plan()))))
   return { cluster: cluster.id, items: [...items, ...(routes ? [routes] : []), ...(address ? [address] : [])] }
 }
+
+const ROUTES_OFF =
+  'pod routes are off: they need HCLOUD_NETWORK, --allocate-node-cidrs, and neither HCLOUD_NETWORK_ROUTES_ENABLED nor --configure-cloud-routes as false'
+const ADDRESS_OFF = "no floating IP is the control plane's: that needs CHERRY_FIP_TAG"
 
 type Named = { namespace?: string; name: string }
 

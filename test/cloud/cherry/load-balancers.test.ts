@@ -44,6 +44,19 @@ t.test('BGP goes on for project and servers, with the tags that the servers have
   t.same(servers.find(({ hostname }) => hostname === 'worker-1')?.tags, { team: 'blue' })
 })
 
+t.test('a project that comes without its name is not given another with its BGP', async (t) => {
+  const b = await bench(t)
+  b.simulator.control.fault({ match: 'GET /projects/{id}', kind: 'field', field: 'name', value: null, times: -1 })
+  await t.rejects(b.ensure(service()), /tells no name/)
+  const named = (b.simulator.control.state().projects as { name: string }[]).map(({ name }) => name)
+  b.simulator.control.fault('clear')
+  await b.ensure(service())
+  t.same(
+    (b.simulator.control.state().projects as { name: string }[]).map(({ name }) => name),
+    named,
+  )
+})
+
 t.test('ten nodes and five Services need few calls', async (t) => {
   const servers = Array.from({ length: 10 }, (_, i) => ({
     ...twoServers.servers[0],

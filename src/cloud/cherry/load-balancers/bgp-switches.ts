@@ -24,8 +24,14 @@ export function createBgpSwitches(client: CherryClient, known: Servers, projects
 
   async function switchProject(call: Call): Promise<Project> {
     // Another Service, or another worker, may have done it since this was planned.
-    const present = await projects.get(call)
+    const learnt = await projects.get(call)
+    const present = learnt.name === '' ? await projects.get(call, { fresh: true }) : learnt
     if (present.bgpEnabled) return present
+    if (present.name === '')
+      throw transient(
+        'BGP can not be switched on for the project: Cherry Servers tells no name of it, and takes none without it. Switch it on in the portal.',
+        { code: 'malformed' },
+      )
     const answered = await client.project.enableBgp(present.name, call)
     if (!answered?.localAsn) return await projects.get(call, { fresh: true })
     await projects.learn(answered, call)
