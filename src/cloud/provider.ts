@@ -214,6 +214,10 @@ export type ServiceIdentity = Pick<ServiceProjection, 'namespace' | 'name' | 'ui
 export interface RoutePlan {
   readonly changes: readonly Change[]
   readonly notes: readonly Note[]
+  /** Nodes with a pod CIDR outside the cluster's ranges, by name. */
+  readonly outside: readonly string[]
+  /** Routes that the network has before the changes, anybody's, and how many it takes. */
+  readonly use?: { readonly routes: number; readonly limit: number }
 }
 
 export interface RoutesApplied {

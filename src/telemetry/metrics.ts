@@ -107,6 +107,15 @@ export const METRICS = {
     'Load balancers, certificates and floating IPs of this cluster at a cloud that belong to no Service, as of the last resync.',
     ['cluster', 'cloud'],
   ),
+  windlass_network_routes: gauge(
+    'Routes in the network of the cluster, anybody’s, before the last look changed them.',
+    ['cluster'],
+  ),
+  windlass_network_routes_limit: gauge('Routes that the network of the cluster can have.', ['cluster']),
+  windlass_nodes_outside_cluster_cidr: gauge(
+    'Nodes with a pod CIDR outside the cluster CIDR: it gets no route. As of the last look.',
+    ['cluster'],
+  ),
   windlass_node_deletions_total: counter('Nodes deleted since their machine is gone.', ['cluster']),
   windlass_node_deletions_held: gauge('1 while deletions of Nodes wait for a human, else 0.', ['cluster']),
 } as const

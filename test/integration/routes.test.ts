@@ -81,3 +81,29 @@ t.test('without a cluster CIDR no node is said to be unreachable', async (t) => 
   t.same(await conditionsIn(world), [undefined, undefined])
   t.same(routesIn(world), [])
 })
+
+t.test('a cluster CIDR that pod CIDRs are not in is told by Events and a metric, and fills no network', async (t) => {
+  const world = await open(t)
+  const args = ['--cluster-cidr=10.244.0.0/16']
+  const { host, port } = await world.start('all', { env, args }).logged('the server listens')
+  await world.addNode('w1', { podCIDR: '10.245.1.0/24' })
+  await world.addNode('w2', { podCIDR: '10.244.2.0/24' })
+  await eventually(
+    async () => `${await conditionsIn(world)}` === 'True NoRouteCreated,False RouteCreated',
+    'one node is routed, and the other says that it is not',
+  )
+  t.same(routesIn(world), ['10.244.2.0/24 10.0.0.12'])
+  const told = await eventually(async () => {
+    const all = (await world.events()).filter(({ involvedObject }) => involvedObject.name === 'w1')
+    return all.find(({ reason }) => reason === 'ClusterCIDRMisconfigured')
+  }, 'an Event says what is wrong')
+  t.match(told.message, /10.245.1.0\/24 of node w1 is outside the cluster CIDR 10.244.0.0\/16: set --cluster-cidr/)
+  const has = (line: string) =>
+    eventually(async () => (await (await fetch(`http://${host}:${port}/metrics`)).text()).includes(line), line)
+  t.ok(await has('windlass_nodes_outside_cluster_cidr{cluster="default"} 1'))
+  t.ok(await has('windlass_network_routes_limit{cluster="default"} 100'))
+
+  world.hcloud.control.seed({ servers: [server(3)] })
+  await world.addNode('w3', { podCIDR: '10.244.3.0/24' })
+  t.ok(await has('windlass_network_routes{cluster="default"} 1'), 'as it was when the third node joined')
+})

@@ -18,15 +18,18 @@ export interface PlannedRoutes {
   routed: Set<string>
   /** Nodes that will have all their routes when the changes are done. */
   changing: Set<string>
-  /** Nodes that can't have their routes now. */
+  /** Nodes that can't have all their routes now. */
   failed: Map<string, WindlassError>
+  /** Nodes with a pod CIDR outside the cluster's ranges. */
+  outside: Set<string>
   /** A route of a node that is there is taken away, by what the list of servers says. */
   withdraws: boolean
 }
 
 /**
  * Pure. One route for each IPv4 pod CIDR, to the address of the node's server in the network. Routes outside the cluster's ranges are
- * other people's; inside, what belongs to no node goes, and what leads nowhere since its node's server has left the network.
+ * other people's, and none is made there: nothing would take it away when its node goes, until the network is full. Inside, what belongs
+ * to no node goes, and what leads nowhere since its node's server has left the network.
  */
 export function planRoutes(
   nodes: readonly NodeProjection[],
@@ -44,6 +47,7 @@ export function planRoutes(
     routed: new Set(),
     changing: new Set(),
     failed: new Map(),
+    outside: new Set(),
     withdraws: false,
   }
   const additions: RouteChange[] = []
@@ -65,15 +69,17 @@ export function planRoutes(
     }
     let complete = true
     for (const destination of destinations) {
-      if (!clusterCidrs.some((cidr) => within(destination, cidr)))
-        planned.notes.push({
-          type: 'Warning',
-          reason: 'ClusterCIDRMisconfigured',
-          message: `pod CIDR ${destination} of node ${node.name} is outside the cluster CIDR ${cidrs.join(', ')}: set --cluster-cidr to the range that pod CIDRs are taken from`,
-          node: node.name,
-        })
       const route = present.get(destination)
+      const outside = !clusterCidrs.some((cidr) => within(destination, cidr))
+      if (outside) {
+        planned.outside.add(node.name)
+        planned.notes.push(outsideNote(node.name, destination, cidrs))
+      }
       if (route?.gateway === gateway) continue
+      if (outside && !clusterCidrs.some((cidr) => touches(destination, cidr))) {
+        planned.failed.set(node.name, outsideFault(node.name, destination))
+        continue
+      }
       complete = false
       if (route)
         additions.push({
@@ -90,8 +96,8 @@ export function planRoutes(
         node: node.name,
       })
     }
-    if (complete) planned.routed.add(node.name)
-    else planned.changing.add(node.name)
+    if (!complete) planned.changing.add(node.name)
+    else if (!planned.failed.has(node.name)) planned.routed.add(node.name)
   }
   const stale = network.routes.filter(({ destination }) => {
     const known = networkOf(destination) ?? destination
@@ -109,6 +115,19 @@ export function planRoutes(
   ]
   return planned
 }
+
+const outsideNote = (node: string, destination: string, cidrs: readonly string[]): Note => ({
+  type: 'Warning',
+  reason: 'ClusterCIDRMisconfigured',
+  message: `pod CIDR ${destination} of node ${node} is outside the cluster CIDR ${cidrs.join(', ')}: set --cluster-cidr to the range that pod CIDRs are taken from`,
+  node,
+})
+
+const outsideFault = (node: string, destination: string) =>
+  permanent(
+    `node ${node} gets no route to ${destination}, which is outside the cluster CIDR: nothing would ever take it away. Set --cluster-cidr to the range that pod CIDRs are taken from`,
+    { code: 'outside_cluster_cidr' },
+  )
 
 const NOT_ATTACHED = 'not_attached'
 

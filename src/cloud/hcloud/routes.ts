@@ -21,12 +21,15 @@ interface HcloudRoutePlan extends RoutePlan {
   readonly planned?: PlannedRoutes
 }
 
+/** As many as Hetzner lets a network have; the API does not tell. */
+const MAX_ROUTES = 100
+
 export function createRoutes({ client, actions, servers, network }: RoutesOptions): Routes {
   /** Nodes whose IPv6 pod CIDRs have been spoken of. */
   const told = new Set<string>()
 
   async function plan(nodes: readonly NodeProjection[], clusterCidrs: readonly string[], call: Call) {
-    if (clusterCidrs.length === 0) return { changes: [], notes: [] }
+    if (clusterCidrs.length === 0) return { changes: [], notes: [], outside: [] }
     const present = await network.read(call)
     const once = planRoutes(nodes, clusterCidrs, present, await servers.list(call))
     // A server may have joined the network since the list was read.
@@ -34,7 +37,13 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       ? planRoutes(nodes, clusterCidrs, present, await servers.list(call, { fresh: true }))
       : once
     const notes = [...planned.notes, ...unsupported(nodes)]
-    return { changes: planned.changes, notes, planned } satisfies HcloudRoutePlan
+    return {
+      changes: planned.changes,
+      notes,
+      outside: [...planned.outside],
+      use: { routes: present.routes.length, limit: MAX_ROUTES },
+      planned,
+    } satisfies HcloudRoutePlan
   }
 
   function unsupported(nodes: readonly NodeProjection[]): Note[] {
@@ -82,11 +91,13 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       const routed = new Set(planned?.routed ?? [])
       const failed = new Map<string, Error>(planned?.failed ?? [])
       const leftOver: Error[] = []
+      /** Nodes of which a change did not work in this run: what it makes room for is not made. */
+      const stopped = new Set<string>()
       if (!planned) return { routed, failed, leftOver, notes: [] }
       const id = await network.id(call)
       if (id === undefined) throw permanent('No network is configured: set HCLOUD_NETWORK to its name or id.')
       for (const change of planned.changes) {
-        if (change.kind === 'add-route' && failed.has(change.node)) continue
+        if (change.kind === 'add-route' && stopped.has(change.node)) continue
         try {
           await carryOut(change, id, call)
         } catch (error) {
@@ -94,7 +105,10 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
           if (stop || isCode(error, 'unauthorized', 'token_readonly')) throw error
           const fault = faultOf(`${change.summary} did not work`, error)
           if (change.node === undefined) leftOver.push(fault)
-          else failed.set(change.node, fault)
+          else {
+            stopped.add(change.node)
+            failed.set(change.node, fault)
+          }
         }
       }
       for (const node of planned.changing) if (!failed.has(node)) routed.add(node)

@@ -27,6 +27,7 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   const nodes = await readFreshNodes(cluster, call)
   const byName = new Map(nodes.map((node) => [node.name, node]))
   const plan = await planNetwork(cluster, cloud, routes, nodes, call)
+  measure(cluster, plan)
   const { routed, failed, leftOver, notes } = await routes.apply(plan, call)
   if (failed.size === 0) countChanges(cluster, 'route', plan.changes)
   for (const note of [...plan.notes, ...notes])
@@ -45,6 +46,13 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   const again = comeBack(faults)
   if (again) throw again
   return routeReconciliationPeriodMs === undefined ? {} : { requeueAfterMs: routeReconciliationPeriodMs }
+}
+
+function measure({ id: cluster, metrics }: Cluster, { outside, use }: RoutePlan): void {
+  metrics?.set('windlass_nodes_outside_cluster_cidr', outside.length, { cluster })
+  if (!use) return
+  metrics?.set('windlass_network_routes', use.routes, { cluster })
+  metrics?.set('windlass_network_routes_limit', use.limit, { cluster })
 }
 
 /** For what may pass by itself; undefined when nothing of it does. */

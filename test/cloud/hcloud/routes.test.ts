@@ -119,11 +119,45 @@ t.test('of two families the IPv4 part is routed, and IPv6 is spoken of once', as
   t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
 })
 
-t.test('a pod CIDR outside the cluster CIDR is routed with a warning', async (t) => {
+t.test('no route is made outside the cluster CIDR, where none would ever be taken away', async (t) => {
   const of = await open(t)
-  const { notes, routed: done } = await of.run([routed(1, { podCidrs: ['10.245.1.0/24'] })])
-  t.match(notes, [{ reason: 'ClusterCIDRMisconfigured', node: 'n1' }])
-  t.strictSame([...done], ['n1'])
+  const plan = await of.routes.plan([routed(1, { podCidrs: ['10.245.1.0/24'] }), routed(2)], CIDR, of.call)
+  t.match(plan, { outside: ['n1'], use: { routes: 0, limit: 100 } })
+  const { notes, routed: done, failed } = await of.run([routed(1, { podCidrs: ['10.245.1.0/24'] }), routed(2)])
+  t.match(notes, [{ reason: 'ClusterCIDRMisconfigured', node: 'n1', message: /10.245.1.0\/24.*set --cluster-cidr/ }])
+  t.match(failed.get('n1'), { kind: 'permanent', message: /nothing would ever take it away/ })
+  t.strictSame([...done], ['n2'])
+  t.strictSame(of.present(), ['10.244.2.0/24 10.0.0.12'])
+})
+
+t.test('one that is there outside the cluster CIDR is kept, for the node that it leads to', async (t) => {
+  const there = [
+    { destination: '10.245.1.0/24', gateway: '10.0.0.11' },
+    { destination: '10.245.2.0/24', gateway: '10.0.0.99' },
+  ]
+  const of = await open(t, { account: { networks: [network([...there])], servers: [server(1), server(2)] } })
+  const both = ['10.244.2.0/24', '10.245.2.0/24']
+  const {
+    notes,
+    routed: done,
+    failed,
+  } = await of.run([routed(1, { podCidrs: ['10.245.1.0/24'] }), routed(2, { podCidrs: both })])
+  t.strictSame(
+    notes.map(({ node }) => node),
+    ['n1', 'n2'],
+  )
+  t.strictSame([[...done], [...failed.keys()]], [['n1'], ['n2']])
+  t.strictSame(of.present(), ['10.244.2.0/24 10.0.0.12', ...there.map((one) => `${one.destination} ${one.gateway}`)])
+})
+
+t.test('nodes of every range join and go, and no route is left behind', async (t) => {
+  const of = await open(t)
+  const ranges = ['10.244.1.0/24', '10.245.1.0/24', '10.244.0.0/15', '192.168.0.0/24', '10.243.255.0/24']
+  for (const podCidr of ranges) {
+    await of.run([routed(1, { podCidrs: [podCidr] })])
+    await of.run([routed(2)])
+    t.strictSame(of.present(), ['10.244.2.0/24 10.0.0.12'], podCidr)
+  }
 })
 
 t.test('without a cluster CIDR nothing is touched', async (t) => {
