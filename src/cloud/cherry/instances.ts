@@ -3,6 +3,7 @@ import { nearest } from '../../config/nearest.ts'
 import { permanent, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { InstanceLookup, Instances } from '../provider.ts'
+import { replacedNotes } from '../replaced.ts'
 import { instanceOf, isOff } from './instance.ts'
 import type { Server, ServerId } from './model.ts'
 import { parseProviderId, providerIdOf } from './provider-id.ts'
@@ -55,7 +56,15 @@ export function createInstances(servers: Servers, projectId: number): Instances 
       const id = idOf(node, node.providerId)
       const server = await servers.byId(id, call, { fresh })
       if (server) return found(server)
-      return { kind: 'not-found', searched: `server ${id} at Cherry Servers`, notes: [] }
+      const successor = async () => {
+        const [named, ...others] = (await servers.list(call)).filter(({ hostname }) => hostname === node.name)
+        return named && named.id !== id && others.length === 0 ? providerIdOf(named.id) : undefined
+      }
+      return {
+        kind: 'not-found',
+        searched: `server ${id} at Cherry Servers`,
+        notes: await replacedNotes(node, successor, call),
+      }
     },
 
     async isOff(instance, call) {

@@ -4,6 +4,7 @@ import type { HcloudSettings } from '../../config/types.ts'
 import { kindOf, messageOf, permanent, transient } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Instance, InstanceLookup, Instances, Note } from '../provider.ts'
+import { replacedNotes } from '../replaced.ts'
 import type { RobotServer, RobotServerNumber } from '../robot/model.ts'
 import type { RobotServers } from '../robot/servers.ts'
 import { cloudInstance, robotInstance } from './instance.ts'
@@ -46,14 +47,23 @@ export function createInstances(options: InstancesOptions): Instances {
     return { kind: 'found', instance, notes }
   }
 
-  async function byCloudId(id: CloudServerId, name: string, call: Call, fresh: boolean): Promise<InstanceLookup> {
+  async function byCloudId(
+    id: CloudServerId,
+    node: NodeProjection,
+    call: Call,
+    fresh: boolean,
+  ): Promise<InstanceLookup> {
     const server = await servers.byId(id, call, { fresh })
     if (server) return foundCloud(server, call)
-    const successor = servers.peek()?.find((other) => other.name === name)
-    const hint = successor
-      ? `; a server named "${name}" has id ${successor.id}: if it replaces the old one, delete the node and let it join again`
-      : ''
-    return { kind: 'not-found', searched: `server ${id} in the Hetzner Cloud project of the token${hint}`, notes: [] }
+    const successor = async () => {
+      const named = await servers.byName(node.name, call)
+      return named && named.id !== id ? cloudProviderId(named.id) : undefined
+    }
+    return {
+      kind: 'not-found',
+      searched: `server ${id} in the Hetzner Cloud project of the token`,
+      notes: await replacedNotes(node, successor, call),
+    }
   }
 
   async function byRobotNumber(
@@ -67,7 +77,17 @@ export function createInstances(options: InstancesOptions): Instances {
     // That a recent list shows it is enough, since requests to Robot are few; that it is gone, or renamed, takes a read of now.
     const server = recent?.name === node.name ? recent : await dedicated.byNumber(number, call, { fresh })
     if (server?.name === node.name) return foundRobot(server, node)
-    if (!server) return { kind: 'not-found', searched: `server ${number} in the Robot account`, notes: [] }
+    if (!server) {
+      const successor = async () => {
+        const named = (await dedicated.list(call)).servers.findLast((one) => one.name === node.name)
+        return named && named.number !== number ? robotProviderId(named.number) : undefined
+      }
+      return {
+        kind: 'not-found',
+        searched: `server ${number} in the Robot account`,
+        notes: await replacedNotes(node, successor, call),
+      }
+    }
     // Machines are reused for other clusters by renaming them, so another name is another machine.
     const note: Note = {
       type: 'Warning',
@@ -157,7 +177,7 @@ export function createInstances(options: InstancesOptions): Instances {
       const parsed = parseProviderId(node.providerId)
       switch (parsed.kind) {
         case 'cloud':
-          return byCloudId(parsed.id, node.name, call, fresh)
+          return byCloudId(parsed.id, node, call, fresh)
         case 'robot':
           return byRobotNumber(parsed.number, node, call, fresh)
         case 'malformed':

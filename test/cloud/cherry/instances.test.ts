@@ -27,6 +27,19 @@ t.test('a node is found by provider id in either form, or by the host name of it
   t.ok((b.calls()['GET /projects/{id}/servers'] ?? 0) <= 1, 'by one list')
 })
 
+t.test('a machine that is gone, while another has its name, was replaced', async (t) => {
+  const b = await bench(t)
+  const find = (name: string, providerId: string) => b.provider.instances.find(node(name, { providerId }), b.call)
+  t.match(await find('worker-1', 'cherryservers://9'), {
+    kind: 'not-found',
+    notes: [{ reason: 'MachineReplaced', message: /cherryservers:\/\/9 is gone.* is cherryservers:\/\/383531 now/ }],
+  })
+  t.match(await find('worker-9', 'cherryservers://9'), { kind: 'not-found', notes: { length: 0 } })
+  b.simulator.control.fault({ match: 'GET /servers/{id}', kind: 'error', code: '404', times: -1 })
+  const listed = await b.provider.instances.find(node('worker-1', { providerId: '383531' }), b.call, { fresh: true })
+  t.match(listed, { kind: 'not-found', notes: { length: 0 } }, 'a list that lags behind shows no other')
+})
+
 t.test('whose a node is follows from its provider id', async (t) => {
   const { provider, call } = await bench(t)
   for (const [id, ours] of [

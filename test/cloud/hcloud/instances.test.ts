@@ -84,6 +84,43 @@ t.test('what is not found says where it was looked for, and what is nearest', as
   })
 })
 
+t.test('a machine that is gone, while another has its name, was replaced', async (t) => {
+  const of = await open(t, {
+    account: {
+      servers: [
+        { id: 17, name: 'w1' },
+        { id: 2, name: 'w2' },
+      ],
+      robot_servers: [{ server_number: 321, server_name: 'r1' }],
+    },
+    robot: {},
+  })
+  const replaced = (gone: string, now: string) => ({
+    kind: 'not-found',
+    notes: [
+      {
+        type: 'Warning',
+        reason: 'MachineReplaced',
+        message: new RegExp(`^${gone} is gone.* is ${now} now.*delete Node`),
+      },
+    ],
+  })
+  for (const serverCacheMode of ['all', 'one', 'off'] as const)
+    for (const fresh of [false, true]) {
+      const { instances } = of.worker({ settings: of.settings({ serverCacheMode }) })
+      const find = (name: string, providerId: string) => instances.find(node(name, { providerId }), of.call, { fresh })
+      const what = `${serverCacheMode} ${fresh}`
+      t.match(await find('w1', 'hcloud://1'), replaced('hcloud://1', 'hcloud://17'), what)
+      t.match(await find('r1', 'hrobot://9'), replaced('hrobot://9', 'hrobot://321'), what)
+      t.match(await find('w9', 'hcloud://9'), { kind: 'not-found', notes: { length: 0 } }, what)
+      t.match(await find('w1', 'hcloud://2'), { kind: 'found' }, what)
+    }
+  of.simulator.control.fault({ match: 'GET /servers', kind: 'error', code: 'server_error', times: -1 })
+  const { instances } = of.worker({ settings: of.settings({ serverCacheMode: 'off' }) })
+  const alone = await instances.find(node('w1', { providerId: 'hcloud://1' }), of.call)
+  t.match(alone, { kind: 'not-found', notes: { length: 0 } }, 'that it is gone is an answer without it')
+})
+
 t.test('initialising 500 nodes takes ten pages and one more', async (t) => {
   const ids = Array.from({ length: 500 }, (_, i) => i + 1)
   const of = await open(t, {
