@@ -68,7 +68,13 @@ export function projectNode(node: KubeNode): NodeProjection {
     ...optional('providedNodeIp', metadata.annotations?.[PROVIDED_NODE_IP]),
     ...optional('providerId', spec.providerID || undefined),
     podCidrs: spec.podCIDRs ?? (spec.podCIDR ? [spec.podCIDR] : []),
-    taints: (spec.taints ?? []).map(({ key, value, effect }) => ({ key, ...optional('value', value), effect })),
+    // In full, since the list is written as a whole.
+    taints: (spec.taints ?? []).map(({ key, value, effect, timeAdded }) => ({
+      key,
+      ...optional('value', value),
+      effect,
+      ...optional('timeAdded', timeAdded),
+    })),
     addresses: status.addresses ?? [],
     ready: ready === 'True' || ready === 'False' ? ready : 'Unknown',
     ...optional('networkUnavailable', network && { status: network.status, ...optional('reason', network.reason) }),

@@ -65,7 +65,10 @@ const NodeProjectionSchema = Type.Object(
     providerId: Type.Optional(text),
     podCidrs: list(text, 'a list of CIDRs'),
     taints: list(
-      Type.Object({ key: text, value: Type.Optional(text), effect: text }, { description: '{ key, value?, effect }' }),
+      Type.Object(
+        { key: text, value: Type.Optional(text), effect: text, timeAdded: Type.Optional(text) },
+        { description: '{ key, value?, effect, timeAdded? }' },
+      ),
       'a list of taints',
     ),
     addresses: list(

@@ -1,4 +1,4 @@
-import { permanent, throttled, transient, type WindlassError } from '../errors.ts'
+import { permanent, throttled, transient, WindlassError } from '../errors.ts'
 
 /** The `Status` object with which the API server explains a refusal. */
 export interface StatusBody {
@@ -67,6 +67,9 @@ export function refusalError(refusal: Refusal, nowMs: number): WindlassError {
       return transient(`Kubernetes answered ${status} when asked to ${verb} ${object}: ${said}`, options)
   }
 }
+
+/** Someone else changed the object since it was read: it is read again and decided on anew, and nothing has failed. */
+export const isConflict = (error: unknown) => error instanceof WindlassError && error.code === 'Conflict'
 
 function parseStatus(body: Buffer): StatusBody {
   try {

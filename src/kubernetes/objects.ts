@@ -19,6 +19,8 @@ export interface Taint {
   key: string
   value?: string
   effect: string
+  /** Of taints that evict: when, by whoever set it. */
+  timeAdded?: string
 }
 
 export interface NodeAddress {

@@ -12,7 +12,6 @@ import type { PlanItem, PlannedChange } from './types.ts'
 export async function planOneNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<PlanItem> {
   const { controllers } = cluster.framework
   const item = blank(subjectOf({ kind: 'Node', name: node.name }))
-  if (node.deleting) return { ...item, skipped: 'it is being deleted' }
   const { providerId } = node
   if (providerId !== undefined && !cluster.clouds.some((cloud) => cloud.owns(providerId)))
     return { ...item, skipped: `its provider id ${providerId} belongs to no cloud of this cluster` }

@@ -1,6 +1,7 @@
 import type { Call } from '../../call.ts'
-import { messageOf } from '../../errors.ts'
+import { kindOf, messageOf } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
+import { isConflict } from '../../kubernetes/answer.ts'
 import { nodeTaints } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
@@ -35,26 +36,22 @@ export async function reconcileLifecycle(
 }
 
 async function deleteNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<ReconcileResult> {
-  const event = { object: nodeObject(node), component: COMPONENT.lifecycle }
-  cluster.recorder.record({
-    ...event,
-    type: 'Normal',
-    reason: 'DeletingNode',
-    message: `Deleting node ${node.name}: its machine no longer exists at the cloud`,
-  })
+  const say = (type: 'Normal' | 'Warning', reason: string, message: string) =>
+    cluster.recorder.record({ object: nodeObject(node), component: COMPONENT.lifecycle, type, reason, message })
+  const deleting = () =>
+    say('Normal', 'DeletingNode', `Deleting node ${node.name}: its machine no longer exists at the cloud`)
   try {
     // Bound to what was decided on: a kubelet that reported since, or a namesake that registered, stays.
     const { uid, resourceVersion } = node
     await cluster.kubernetes.delete(NODES, { name: node.name }, call, { preconditions: { uid, resourceVersion } })
   } catch (error) {
-    cluster.recorder.record({
-      ...event,
-      type: 'Warning',
-      reason: 'DeletingNodeFailed',
-      message: `Node ${node.name} could not be deleted: ${messageOf(error)}`,
-    })
+    // A Node that changed meanwhile is decided on anew, and a run that was stopped is taken up by another: neither has failed.
+    if (isConflict(error) || !['transient', 'permanent'].includes(kindOf(error))) throw error
+    deleting()
+    say('Warning', 'DeletingNodeFailed', `Node ${node.name} could not be deleted: ${messageOf(error)}`)
     throw error
   }
+  deleting()
   countChanges(cluster, 'lifecycle', [{ kind: 'delete-node' }])
   cluster.metrics?.increment('windlass_node_deletions_total', 1, { cluster: cluster.id })
   call.log.warn({ object: `Node/${node.name}`, providerId: node.providerId }, 'deleted a node whose machine is gone')

@@ -3,6 +3,7 @@ import type { CloudProvider, Note } from '../../cloud/provider.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Cluster } from '../cluster.ts'
 import { findMachine } from '../node/lookup.ts'
+import { isUninitialised } from '../node/plan.ts'
 import { readFreshNode, readFreshNodes } from '../nodes.ts'
 import { decideDeletion } from './decide.ts'
 
@@ -39,17 +40,22 @@ export async function observeLife(cluster: Cluster, known: NodeProjection, call:
   }
   const againMs = cluster.framework.nodeMonitorPeriodMs
   const node = await readFreshNode(cluster, known.name, call)
-  if (!node || node.deleting || node.ready === 'True') return { step: REST, notes: [] }
+  if (!node || node.ready === 'True') return { step: REST, notes: [] }
   const again = { kind: 'wait', forMs: againMs } as const
-  // Who it is can't be told without a provider id, and so never that it is gone.
-  if (node.providerId === undefined) return { step: again, notes: [] }
-  const lookup = await findMachine(cluster.clouds, node, call, { fresh: true })
+  const { providerId } = node
+  // Its initialisation finds out who it is, and until then its other taint keeps pods away.
+  if (providerId === undefined && isUninitialised(node)) return { step: again, notes: [] }
+  const lookup = await findMachine(cluster.clouds, node, call, { fresh: providerId !== undefined })
   if (lookup.kind === 'foreign') return { step: REST, notes: [] }
   const { notes } = lookup
   if (lookup.kind === 'ambiguous') return { step: again, notes }
-  if (lookup.kind === 'not-found')
-    return { step: await missing(cluster, node, node.providerId, lookup.searched, call), notes }
-  await cluster.state.sightings.seen([node.providerId], lookup.cloud.credentialId(node.providerId))
+  if (lookup.kind === 'not-found') {
+    if (node.deleting) return { step: REST, notes }
+    // Without a provider id it may be another machine, so it can't be told that it is gone.
+    if (providerId === undefined) return { step: again, notes }
+    return { step: await missing(cluster, node, providerId, lookup.searched, call), notes }
+  }
+  if (providerId !== undefined) await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId))
   const turnedOff = !hasShutdownTaint(node) && (await lookup.cloud.instances.isOff(lookup.instance, call))
   return { step: turnedOff ? { kind: 'set-shutdown', off: true, node, againMs } : again, notes }
 }

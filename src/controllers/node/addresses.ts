@@ -69,11 +69,13 @@ function parseProvided(text: string): { ips: string[] } | { fault: string } {
   return { ips: good.map((ip) => ip.toNormalizedString()) }
 }
 
-/** Octets with leading zeros are decimal, as kubelet reads them. */
+/** Octets with leading zeros are decimal, and an IPv4 address written as IPv6 is that IPv4 address, as kubelet reads them. */
 function parseIp(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (/^\d{1,3}(\.\d{1,3}){3}$/.test(text)) {
     const octets = text.split('.').map((octet) => Number.parseInt(octet, 10))
     return octets.every((octet) => octet <= 255) ? new ipaddr.IPv4(octets) : undefined
   }
-  return ipaddr.IPv6.isValid(text) && text.includes(':') ? ipaddr.IPv6.parse(text) : undefined
+  if (!text.includes(':') || !ipaddr.IPv6.isValid(text)) return undefined
+  const ip = ipaddr.IPv6.parse(text)
+  return ip.isIPv4MappedAddress() ? ip.toIPv4Address() : ip
 }

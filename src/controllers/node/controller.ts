@@ -1,7 +1,8 @@
 import type { Call } from '../../call.ts'
-import { transient, WindlassError } from '../../errors.ts'
+import { transient, type WindlassError } from '../../errors.ts'
 import { fingerprint, type NodeProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
+import { isConflict } from '../../kubernetes/answer.ts'
 import { nodeAddresses, nodeInitialised, nodeLabels } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
@@ -32,14 +33,19 @@ export async function reconcileNode(cluster: Cluster, node: NodeProjection, call
   return undefined
 }
 
+/** A node that is being deleted, and kept by somebody's finalizer, still runs pods: it is treated like any other. */
 async function reconcileOnce(cluster: Cluster, given: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
-  if (given.deleting) return undefined
-  const { node, lookup } = await lookUp(cluster, given, call)
-  if (node.deleting || lookup.kind === 'foreign') return undefined
+  const { providerId } = given
+  if (providerId !== undefined && !cluster.clouds.some((cloud) => cloud.owns(providerId))) return undefined
+  // Whatever becomes of the question to the cloud.
+  const labelled = isUninitialised(given) ? given : await apply(cluster, given, planLabels(given), call)
+  if (!labelled) return undefined
+  const { node, lookup } = await lookUp(cluster, labelled, call)
+  if (lookup.kind === 'foreign') return undefined
   recordNotes(cluster, nodeObject(node), lookup.notes)
   if (lookup.kind !== 'found') {
     if (isUninitialised(node)) throw reportMissing(cluster, node, lookup)
-    return { node: (await apply(cluster, node, planLabels(node), call)) ?? node, lookup }
+    return { node, lookup }
   }
   const plan = planNode(node, lookup.instance)
   if ('fault' in plan) throw reportFault(cluster, node, plan)
@@ -138,14 +144,9 @@ function reportMissing(
     lookup.kind === 'ambiguous'
       ? `Node ${node.name} can't be initialised: ${lookup.message}`
       : `Node ${node.name} can't be initialised: no machine found (${lookup.searched})${lookup.nearest ? `; the nearest name there is ${lookup.nearest}` : ''}. The node's name must be the server's name, unless kubelet sets --provider-id`
-  cluster.recorder.record({
-    object: nodeObject(node),
-    type: 'Warning',
-    reason: lookup.kind === 'ambiguous' ? 'InstanceLookupFailed' : 'InstanceNotFound',
-    message,
-    component: COMPONENT.node,
-  })
-  return transient(message)
+  const reason = lookup.kind === 'ambiguous' ? 'InstanceLookupFailed' : 'InstanceNotFound'
+  cluster.recorder.record({ object: nodeObject(node), type: 'Warning', reason, message, component: COMPONENT.node })
+  return transient(message, { code: reason })
 }
 
 function reportFault(
@@ -154,22 +155,12 @@ function reportFault(
   { fault, reason }: Extract<NodePlan, { fault: string }>,
 ): WindlassError {
   const message = `Node ${node.name} can't be initialised: ${fault}${ADVICE[reason]}`
-  cluster.recorder.record({
-    object: nodeObject(node),
-    type: 'Warning',
-    reason,
-    message,
-    component: COMPONENT.node,
-  })
-  return transient(message)
+  cluster.recorder.record({ object: nodeObject(node), type: 'Warning', reason, message, component: COMPONENT.node })
+  return transient(message, { code: reason })
 }
 
 const ADVICE: Readonly<Record<Extract<NodePlan, { fault: string }>['reason'], string>> = {
   AddressMissing: '. It is looked for again',
   ProvidedNodeIPNotFound:
     '. Give kubelet one of these, or let the cloud list the address: at Hetzner it belongs to a network or an address family that can be set (HCLOUD_NETWORK, HCLOUD_INSTANCES_ADDRESS_FAMILY)',
-}
-
-function isConflict(error: unknown): boolean {
-  return error instanceof WindlassError && error.code === 'Conflict'
 }

@@ -13,7 +13,7 @@ const AT_A_TIME = 50
  */
 export async function sweepAddresses(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const { nodes } = await readNodes(cluster, call)
-  const initialised = nodes.filter((node) => !isUninitialised(node) && !node.deleting)
+  const initialised = nodes.filter((node) => !isUninitialised(node))
   const seen = new Map<string, string[]>()
   const triggers: Trigger[] = []
   for (let i = 0; i < initialised.length; i += AT_A_TIME) {

@@ -2,6 +2,7 @@ import type { Call } from '../../call.ts'
 import type { LoadBalancerPlan, ServiceIdentity } from '../../cloud/provider.ts'
 import { kindOf, messageOf } from '../../errors.ts'
 import type { ServiceProjection } from '../../events/projection.ts'
+import { isConflict } from '../../kubernetes/answer.ts'
 import { removeFinalizer } from '../../kubernetes/patches.ts'
 import { SERVICES } from '../../kubernetes/resources.ts'
 import { annotateService, applyAnnouncement } from '../announcement/apply.ts'
@@ -39,7 +40,8 @@ export async function cleanUp(
     await cluster.state.services.remove(recordName(service))
     return {}
   } catch (error) {
-    if (isReportable(error)) warn(cluster, service, `The load balancer could not be deleted: ${messageOf(error)}`)
+    if (isReportable(error) && !isConflict(error))
+      warn(cluster, service, `The load balancer could not be deleted: ${messageOf(error)}`)
     throw error
   }
 }

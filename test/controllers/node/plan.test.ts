@@ -149,15 +149,16 @@ t.test('a dual-stack --node-ip gives exactly those two, in its order', async (t)
     { type: 'InternalIP', address: '10.0.0.2' },
     { type: 'InternalIP', address: '10.0.0.9' },
   ]
-  t.match(changesOf({ ...fresh, providedNodeIp: '010.0.0.2,fd00:0::2' }, { ...machine, addresses }), [
-    {},
-    {
-      addresses: [
-        { type: 'InternalIP', address: '10.0.0.2' },
-        { type: 'InternalIP', address: 'fd00::2' },
-      ],
-    },
-  ])
+  for (const providedNodeIp of ['010.0.0.2,fd00:0::2', '::ffff:10.0.0.2,fd00::2'])
+    t.match(changesOf({ ...fresh, providedNodeIp }, { ...machine, addresses }), [
+      {},
+      {
+        addresses: [
+          { type: 'InternalIP', address: '10.0.0.2' },
+          { type: 'InternalIP', address: 'fd00::2' },
+        ],
+      },
+    ])
 })
 
 t.test(
