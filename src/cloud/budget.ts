@@ -16,6 +16,11 @@ export interface BudgetOptions {
   windowMs: number
   /** Share of the limit that background work leaves to what users wait for. */
   reserve?: number
+  /**
+   * For an API that counts requests in windows and tells nobody when one begins: no stretch of the window has more than the limit. Else
+   * requests come back one by one, and after a rest twice the limit goes through in one window.
+   */
+  rolling?: boolean
 }
 
 /** What an answer's headers say of the account's limit. */
@@ -36,12 +41,18 @@ export interface Budget {
 const LONGEST_BLOCK_MS = 3_600_000
 const DEFAULT_RESERVE = 0.1
 
-/** A token bucket that refills evenly over the window. Blocked wins over everything. */
+/** A token bucket that refills evenly over the window, or a log of the window's requests. Blocked wins over everything. */
 export function createBudget(options: BudgetOptions): Budget {
-  const { redis, prefix, account, limit, windowMs, reserve = DEFAULT_RESERVE } = options
+  const { redis, prefix, account, limit, windowMs, reserve = DEFAULT_RESERVE, rolling = false } = options
   const id = createHash('sha256').update(options.credential).digest('hex').slice(0, 16)
   const key = `${prefix}:budget:v1:${account}:${id}`
-  const local = createLocalBucket(limit, windowMs, reserve)
+  const local = (rolling ? createLocalLog : createLocalBucket)(limit, windowMs, reserve)
+  const ask = (redis: Redis, urgency: Call['urgency']) => {
+    const left = urgency === 'background' ? reserve : 0
+    return rolling
+      ? redis.eval(TAKE_ROLLING, 2, key, `${key}:log`, Date.now(), limit, windowMs, left)
+      : redis.eval(TAKE, 1, key, Date.now(), limit, windowMs, left, TTL_MS)
+  }
 
   /** A budget that can't be read must not stop work: the process' own stands in. */
   const shared = async <T>(ask: (redis: Redis) => Promise<T>, alone: () => T): Promise<T> => {
@@ -56,10 +67,7 @@ export function createBudget(options: BudgetOptions): Budget {
   return {
     async take(urgency) {
       const retryAtMs = await shared(
-        async (redis) =>
-          Number(
-            await redis.eval(TAKE, 1, key, Date.now(), limit, windowMs, urgency === 'background' ? reserve : 0, TTL_MS),
-          ),
+        async (redis) => Number(await ask(redis, urgency)),
         () => local.take(urgency === 'background', Date.now()),
       )
       if (retryAtMs > 0)
@@ -70,7 +78,7 @@ export function createBudget(options: BudgetOptions): Budget {
         )
     },
     async observe({ limit: said, remaining }) {
-      if (remaining === undefined || !Number.isFinite(remaining)) return
+      if (rolling || remaining === undefined || !Number.isFinite(remaining)) return
       local.observe(said ?? limit, remaining, Date.now())
       await shared(
         async (redis) => void (await redis.eval(OBSERVE, 1, key, Date.now(), said ?? limit, remaining, TTL_MS)),
@@ -108,6 +116,20 @@ redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return answer
 `
 
+/** The same of a log of when requests were sent, newest first. A clock that goes back counts what it finds in its future. */
+const TAKE_ROLLING = `
+local now, limit, window = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local blocked = tonumber(redis.call('HGET', KEYS[1], 'blocked') or '0')
+if blocked > now then return tostring(blocked) end
+local room = limit - math.ceil(limit * tonumber(ARGV[4]))
+local last = tonumber(redis.call('LINDEX', KEYS[2], room - 1) or '-1')
+if last >= 0 and last + window > now then return tostring(math.min(last, now) + window) end
+redis.call('LPUSH', KEYS[2], ARGV[1])
+redis.call('LTRIM', KEYS[2], 0, limit - 1)
+redis.call('PEXPIRE', KEYS[2], window)
+return '0'
+`
+
 const OBSERVE = `
 redis.call('HSET', KEYS[1], 'at', ARGV[1], 'limit', ARGV[2], 'tokens', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
@@ -140,6 +162,24 @@ function createLocalBucket(startLimit: number, windowMs: number, reserve: number
       at = now
     },
     block(untilMs: number) {
+      blocked = untilMs
+    },
+  }
+}
+
+function createLocalLog(limit: number, windowMs: number, reserve: number): ReturnType<typeof createLocalBucket> {
+  let sent: number[] = []
+  let blocked = 0
+  return {
+    take(background, now) {
+      if (blocked > now) return blocked
+      const last = sent.at((background ? Math.ceil(limit * reserve) : 0) - limit)
+      if (last !== undefined && last + windowMs > now) return Math.min(last, now) + windowMs
+      sent = [...sent, now].slice(-limit)
+      return 0
+    },
+    observe() {},
+    block(untilMs) {
       blocked = untilMs
     },
   }

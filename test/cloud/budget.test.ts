@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { type Budget, createBudget } from '../../src/cloud/budget.ts'
@@ -18,7 +19,9 @@ function connect(): Redis {
   return one
 }
 
-const budget = (more: { redis?: Redis; credential?: string; limit?: number } = {}): Budget =>
+const budget = (
+  more: { redis?: Redis; credential?: string; limit?: number; windowMs?: number; rolling?: boolean } = {},
+): Budget =>
   createBudget({ prefix: 'test', account: 'Somewhere', credential: 'a', limit: 100, windowMs: HOUR, ...more })
 
 const taken = async (of: Budget, urgency: 'user' | 'background', times: number) => {
@@ -57,11 +60,38 @@ for (const where of ['in process', 'in Redis'] as const) {
   })
 
   t.test(`${where}: a block holds for everybody, until its time`, async (t) => {
-    const one = make()
-    const until = Date.now() + 5000
-    await one.block(until)
+    for (const rolling of [false, true]) {
+      const one = make({ rolling })
+      // Another worker, where they can hear of each other.
+      const other = where === 'in Redis' ? make({ rolling }) : one
+      const until = Date.now() + 5000
+      await one.block(until)
+      const error = await other.take('user').catch((error) => error)
+      t.match(error, { kind: 'throttled', retryAtMs: until })
+      await redis.flush()
+    }
+  })
+
+  t.test(`${where}: where requests count in windows, none has more than the limit`, async (t) => {
+    const [limit, windowMs] = [10, 300]
+    const one = make({ limit, windowMs, rolling: true })
+    const sent: number[] = []
+    const untilMs = Date.now() + 4 * windowMs
+    while (Date.now() < untilMs) {
+      const before = Date.now()
+      if ((await taken(one, 'user', 1)) === 1) sent.push(before)
+      else await delay(5)
+    }
+    t.ok(sent.length > 2 * limit, `${sent.length} requests`)
+    for (const [i, at] of sent.entries()) {
+      const after = sent[i + limit]
+      if (after !== undefined && after - at < windowMs - 2) t.fail(`${limit + 1} requests within ${after - at} ms`)
+    }
     const error = await one.take('user').catch((error) => error)
-    t.match(error, { kind: 'throttled', retryAtMs: until })
+    if (error) t.ok(error.retryAtMs > Date.now() - 50 && error.retryAtMs <= Date.now() + windowMs)
+    await delay(windowMs)
+    t.equal(await taken(one, 'background', limit), 9, 'one is kept for what users wait for')
+    t.equal(await taken(one, 'user', limit), 1)
   })
 }
 

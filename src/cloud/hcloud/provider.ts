@@ -66,7 +66,14 @@ export function createHcloudProvider(options: HcloudProviderOptions): CloudProvi
     ...shared,
     version,
     budget: budgets((credential) =>
-      createBudget({ ...shared, account: 'Hetzner Robot', credential, limit: ROBOT_LIMIT, windowMs: HOUR_MS }),
+      createBudget({
+        ...shared,
+        account: 'Hetzner Robot',
+        credential,
+        limit: ROBOT_LIMIT,
+        windowMs: HOUR_MS,
+        rolling: true,
+      }),
     ),
     ...reported,
   }))

@@ -67,6 +67,26 @@ t.test('a refusal for the rate stops all workers, with the time that Robot or th
   }
 })
 
+t.test('eight workers that ask all the time stay within what Robot allows in an hour', async (t) => {
+  const of = await bench({ account: ACCOUNT, robot: {}, options: { robot_max_request: 200 } })
+  t.teardown(() => of.close())
+  const workers = Array.from({ length: 8 }, () => of.worker({ redis: connect() }))
+  // Each look for a name that is not there reads the account anew.
+  const renamed = node('other', { providerId: 'hrobot://321' })
+  const look = async ({ instances }: CloudProvider) => {
+    for (let i = 0; i < 40; i++)
+      await instances.find(renamed, of.call, { fresh: true }).catch((error) => {
+        if (error.kind !== 'throttled') throw error
+      })
+  }
+  await Promise.all(workers.map(look))
+  t.strictSame(of.calls(), { 'ROBOT GET /server': 200 })
+  t.strictSame(of.simulator.control.counters().rejected, {}, 'Robot refused none')
+  const { retryAtMs } = await workers[0]!.instances.find(renamed, of.call, { fresh: true }).catch((error) => error)
+  t.ok(retryAtMs > Date.now() + 3_500_000, 'an hour after the first of them, and none comes back before')
+  t.match(await workers[0]!.instances.find(metal, of.call), { kind: 'found' }, 'what is known serves meanwhile')
+})
+
 t.test('a node that stays not ready costs few requests, by however many workers it is looked at', async (t) => {
   const of = await bench({ account: ACCOUNT, robot: {} })
   t.teardown(() => of.close())
