@@ -3,50 +3,22 @@ import { hostname } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Job, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { messageOf, permanent } from '../errors.ts'
+import { messageOf } from '../errors.ts'
 import { DELAYED_SCORE } from '../queue/backlog.ts'
 import type { BackoffMs } from '../queue/backoff.ts'
 import type { ClusterQueue } from '../queue/cluster-queue.ts'
 import { bullPrefix } from '../queue/keys.ts'
 import type { Ledger } from '../queue/ledger.ts'
-import { carryOut, jobData } from '../queue/move.ts'
+import { carryOut } from '../queue/move.ts'
 import { QUEUE_META, queueName } from '../queue/names.ts'
 import { ensureStanding } from '../queue/schedulers.ts'
 import type { JobData, Trigger, WorkKind } from '../queue/types.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { createHold, type Hold } from './hold.ts'
-import type { Handler, Outcome, Run, RunEnded } from './run.ts'
-import { backoffStrategy, fail, failForGood, handBack, type Over, putOff, succeed } from './run-end.ts'
+import { type ActiveRun, createPerformer } from './perform.ts'
+import type { Handler, RunEnded } from './run.ts'
+import { backoffStrategy, handBack } from './run-end.ts'
 import type { Slots } from './slots.ts'
-
-/** Milliseconds, unless the name says otherwise. */
-export interface Timings {
-  /** A job whose lock was not renewed for so long counts as its worker's death. */
-  lockMs: number
-  renewMs: number
-  /** Between looks for such jobs. */
-  stalledMs: number
-  /** How long to wait for work in one go; bounds how late a wake-up is that another process took and did not use. */
-  blockMs: number
-  /** Between looks for objects that are due while no job stands for them. */
-  sweepMs: number
-  floorMs: number
-  /** A run that takes longer is told to stop, and tried again. */
-  overrunMs: number
-  /** A job whose worker died more often than this while running it counts as the cause. */
-  maxStalls: number
-}
-
-export const TIMINGS: Timings = {
-  lockMs: 5000,
-  renewMs: 2000,
-  stalledMs: 1000,
-  blockMs: 2000,
-  sweepMs: 2000,
-  floorMs: 1000,
-  overrunMs: 900_000,
-  maxStalls: 10,
-}
+import type { Timings } from './timings.ts'
 
 export interface ClusterWorkerOptions {
   queue: ClusterQueue
@@ -83,22 +55,12 @@ export interface ClusterWorker {
   ended(): Promise<void>
 }
 
-interface Active {
-  over: Over
-  hold: Hold
-  /** Its job is being moved, or was handed back: nobody else may move it. */
-  ending: boolean
-}
-
-/** A job of a newer release, or of a kind that this one does not know, is left to workers that do. */
-const UNKNOWN_WAIT_MS = 5000
-
 /**
  * Fetches, runs and ends the jobs of one cluster. It fetches by hand (BullMQ's `getNextJob`), since BullMQ's own loop has no notion of slots
  * shared by queues, of a claim that is checked before each write, and of a job that is handed back.
  */
 export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker {
-  const { queue, redis, gate, slots, timings, handlers } = options
+  const { queue, redis, slots, timings } = options
   const { cluster, ledger } = queue
   const log = options.log.child({ cluster })
   const worker = new Worker<JobData>(queueName(cluster), null, {
@@ -117,7 +79,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
   worker.on('stalled', (jobId) => log.warn({ jobId }, 'job of a dead or frozen worker goes to the next one'))
 
   // Not by job: a run that lost its claim may still be at it when the same job comes back to this process.
-  const active = new Set<Active>()
+  const active = new Set<ActiveRun>()
   const performing = new Set<Promise<void>>()
   let fetchInFlight: Promise<unknown> = Promise.resolve()
   const closing = new AbortController()
@@ -127,6 +89,7 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
   const progress = () => {
     progressMs = Date.now()
   }
+  const perform = createPerformer({ ...options, log, active, stopping: stopping.signal })
 
   const loops = [fetching(), renewing(), sweeping()]
   void worker.startStalledCheckTimer()
@@ -231,127 +194,6 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
     }
   }
 
-  async function perform(job: Job<JobData>, token: string): Promise<void> {
-    const jobId = String(job.id)
-    const begunMs = performance.now()
-    const begunAtMs = Date.now()
-    let askedMs: number | undefined
-    const over = (): Over => ({
-      queue,
-      job,
-      jobId,
-      token,
-      ranMs: performance.now() - begunMs,
-      floorMs: timings.floorMs,
-      backoffMs: options.backoffMs,
-    })
-    const { kind, key } = job.data
-    const runLog = log.child({ kind, key, jobId, attempt: job.attemptsMade })
-    try {
-      if (stopping.signal.aborted) return void (await handBack(over()))
-      const handler: Handler | undefined = job.data.v === 1 ? handlers[kind] : undefined
-      if (!handler) {
-        runLog.warn({ v: job.data.v }, 'job of a form or kind that this version does not know is left to others')
-        await ledger.hold(key, UNKNOWN_WAIT_MS)
-        return void (await putOff(over(), UNKNOWN_WAIT_MS, 'aborted'))
-      }
-      if (job.deferredFailure) {
-        runLog.error({ stalls: job.stalledCounter }, 'job failed for good: its workers died running it')
-        const givenUp = `${key}: the worker died ${job.stalledCounter} times while it worked on this object; look at the workers' memory limits and logs, then retry it`
-        await failForGood(over(), permanent(givenUp))
-        return void ended('permanent', {}, { givenUp })
-      }
-      const claim = await ledger.claim(key, jobId, token)
-      if (claim.kind === 'lost') return
-      if (claim.kind === 'early') return void (await putOff(over(), claim.waitMs, 'aborted'))
-      if (claim.kind === 'busy') {
-        // Told to run again, the other run's end stands for this job's trigger too.
-        await ledger.raise([job.data])
-        return void (await succeed(over(), {}))
-      }
-      const { trigger, generation = 0 } = claim
-      // Generations are microseconds of Redis' clock.
-      if (generation > 0) askedMs = Math.min(begunAtMs, Math.round(generation / 1000))
-      if (trigger && !sameWords(trigger, job.data)) {
-        // So that a retry, and people, see the reason of this run.
-        const { uid = job.data.uid } = trigger
-        await job.updateData({
-          ...jobData(cluster, { ...trigger, kind, key, uid }),
-          enqueuedAtMs: job.data.enqueuedAtMs,
-        })
-      }
-      if (stopping.signal.aborted) return void (await handBack(over()))
-      await go(job, over, handler, begunMs + claim.lockLeftMs, generation, runLog, ended)
-    } catch (error) {
-      // Redis did not take the run's end: the lock lapses, and the job goes to the next worker.
-      runLog.warn({ error: messageOf(error) }, 'could not end a run in the queue')
-      ended('lost')
-    }
-
-    function ended(outcome: Outcome, fields: object = {}, more: Pick<RunEnded, 'givenUp'> = {}): void {
-      const ms = Math.round(performance.now() - begunMs)
-      const traceId = job.data.traceparent?.split('-')[1]
-      runLog[outcome === 'done' || outcome === 'aborted' ? 'info' : 'warn'](
-        { outcome, ms, traceId, ...fields },
-        'run ended',
-      )
-      options.onRun({ cluster, kind, key, outcome, ms, ...more, ...(askedMs ? { waitedMs: begunAtMs - askedMs } : {}) })
-    }
-  }
-
-  async function go(
-    job: Job<JobData>,
-    over: () => Over,
-    handler: Handler,
-    untilMs: number,
-    generation: number,
-    runLog: Logger,
-    ended: (outcome: Outcome, fields?: object) => void,
-  ): Promise<void> {
-    const { kind, key, uid, cause, urgency, traceparent, eventId } = job.data
-    const { jobId, token } = over()
-    const hold = createHold(key, untilMs, () => gate.holds(key, jobId, token))
-    const overrun = setTimeout(() => hold.revoke('overrun'), timings.overrunMs).unref()
-    const traceId = traceparent?.split('-')[1]
-    const handlerLog = runLog.child({ ...(traceId ? { traceId } : {}) })
-    runLog.debug({ generation, cause, traceId }, 'run started')
-    const run: Run = {
-      ...{ cluster, kind, key, uid, cause, urgency, traceparent, eventId, jobId, generation },
-      attempt: job.attemptsMade,
-      call: {
-        signal: hold.signal,
-        urgency,
-        log: handlerLog,
-        async beforeWrite(what) {
-          await hold.beforeWrite(what)
-          handlerLog.info({ what }, 'writes')
-        },
-      },
-    }
-    const entry: Active = { over: over(), hold, ending: false }
-    active.add(entry)
-    try {
-      let result: { ok: Awaited<ReturnType<Handler>> } | { error: unknown }
-      try {
-        result = { ok: await handler(run) }
-      } catch (error) {
-        result = { error }
-      }
-      if (entry.ending) return ended('aborted', { generation })
-      entry.ending = true
-      if ('ok' in result) ended(await succeed(over(), result.ok), { generation })
-      else {
-        const outcome = await fail(over(), result.error, hold.revoked)
-        ended(outcome, { generation, error: messageOf(result.error) })
-      }
-    } finally {
-      clearTimeout(overrun)
-      hold.revoke('lost')
-      hold.end()
-      active.delete(entry)
-    }
-  }
-
   return {
     get lastProgressMs() {
       return waitsForSlot && active.size === 0 ? Date.now() : progressMs
@@ -404,17 +246,6 @@ export function startClusterWorker(options: ClusterWorkerOptions): ClusterWorker
       await Promise.allSettled(loops)
     },
   }
-}
-
-function sameWords(trigger: Trigger, data: JobData): boolean {
-  const { cause, urgency, uid, eventId, traceparent } = trigger
-  return (
-    cause === data.cause &&
-    urgency === data.urgency &&
-    (uid === undefined || uid === data.uid) &&
-    eventId === data.eventId &&
-    traceparent === data.traceparent
-  )
 }
 
 async function pause(ms: number, signal: AbortSignal): Promise<void> {

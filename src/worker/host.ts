@@ -7,9 +7,10 @@ import { createLedger, type Ledger } from '../queue/ledger.ts'
 import { producerConnection, workerConnection } from '../queue/redis.ts'
 import type { Trigger, WorkKind } from '../queue/types.ts'
 import type { Logger } from '../telemetry/log.ts'
-import { startClusterWorker, TIMINGS, type Timings } from './cluster-worker.ts'
+import { startClusterWorker } from './cluster-worker.ts'
 import type { Handler, Outcome, RunEnded } from './run.ts'
 import { createSlots } from './slots.ts'
+import { TIMINGS, type Timings } from './timings.ts'
 
 export type { Handler, Result, Run, RunEnded } from './run.ts'
 

@@ -8,7 +8,14 @@ import { eventually, isInitialised, type KubernetesFlavour, startWorld, type Wor
 import { type Figures, seconds } from './report.ts'
 
 /** What happens to the machine that has the address. */
-const KINDS = ['answers 500', 'refuses connections', 'is silent', 'is deleted', 'is cordoned'] as const
+const KINDS = [
+  'answers 500',
+  'refuses connections',
+  'is silent',
+  'is deleted',
+  'is cordoned',
+  'falls silent, and so does the worker that looks after it',
+] as const
 type Kind = (typeof KINDS)[number]
 
 /** Worlds beside each other: all of them wait nearly all the time. */
@@ -81,11 +88,12 @@ async function runsIn(kubernetes: KubernetesFlavour, n: number, kinds: readonly 
   const world = await startWorld({ kubernetes, clouds: ['cherry'] })
   try {
     const machines = await prepare(world, n)
+    const standby = await startPair(world)
     const done: Run[] = []
     for (const kind of kinds) {
       await delay(REST_MS + Math.random() * PERIOD_MS)
       const before = movesOf(world)
-      const ms = await failOver(world, machines, kind)
+      const ms = await failOver(world, machines, kind, standby)
       // It must stay there, also when the machine is back.
       await delay(2000)
       await repair(world, machines)
@@ -120,11 +128,33 @@ async function prepare(world: World, n: number): Promise<Machine[]> {
     ...(port === undefined ? {} : { settings: { apiserver_port: port } }),
   })
   if (port === undefined) await tellPort(world)
-  world.start('all', { env: { CHERRY_FIP_TAG: 'role=cp', KUBECONFIG: trusting(world) } })
   const labels = { 'node-role.kubernetes.io/control-plane': '' }
   for (const { hostname } of machines) await world.addNode(hostname, { labels })
-  await eventually(async () => (await world.nodes()).filter(isInitialised).length === 3, 'all nodes are initialised')
   return machines
+}
+
+/** Kills the process that looks after the address, so that the other one has to; yet another stands by from then on. */
+type KillKeeper = () => Promise<void>
+
+async function startPair(world: World): Promise<KillKeeper> {
+  const env = { CHERRY_FIP_TAG: 'role=cp', KUBECONFIG: trusting(world) }
+  const start = async () => {
+    const one = world.start('all', { env })
+    await one.logged('the server listens')
+    return one
+  }
+  const leaseHeld = async () =>
+    ((await world.redis.command('KEYS', '*:control-plane-ip:*:lease')) as string[]).length > 0
+  let keeper = await start()
+  await eventually(leaseHeld, 'somebody looks after the address')
+  let other = await start()
+  await eventually(async () => (await world.nodes()).filter(isInitialised).length === 3, 'all nodes are initialised')
+  return async () => {
+    keeper.signal('SIGKILL')
+    await keeper.exited
+    keeper = other
+    other = await start()
+  }
 }
 
 /** Of the cluster's own Service, which the real API server makes; undefined where there is none. */
@@ -159,17 +189,25 @@ const holderOf = (world: World) => cherryState(world).ips.find(({ tags }) => tag
 const movesOf = (world: World) => world.cherry.control.counters().calls['PUT /ips/{id}'] ?? 0
 
 /** Milliseconds until another machine has the address. */
-async function failOver(world: World, machines: readonly Machine[], kind: Kind): Promise<number | undefined> {
+async function failOver(
+  world: World,
+  machines: readonly Machine[],
+  kind: Kind,
+  killKeeper: KillKeeper,
+): Promise<number | undefined> {
   const id = holderOf(world)
   const hostname = machines.find((machine) => machine.id === id)?.hostname ?? ''
   const begun = performance.now()
   if (kind === 'is cordoned') await cordon(world, hostname, true)
   else await world.cherry.control.mutate({ servers: [{ hostname, ...FAULTS[kind] }] })
+  const killed = kind === 'falls silent, and so does the worker that looks after it' ? killKeeper() : undefined
   while (holderOf(world) === id || !holderOf(world)) {
     if (performance.now() - begun > LIMIT_MS) return undefined
     await delay(10)
   }
-  return performance.now() - begun
+  const ms = performance.now() - begun
+  await killed
+  return ms
 }
 
 const FAULTS = {
@@ -177,6 +215,7 @@ const FAULTS = {
   'refuses connections': { apiserver: 'refuse' },
   'is silent': { apiserver: 'hang' },
   'is deleted': { $delete: true },
+  'falls silent, and so does the worker that looks after it': { apiserver: 'hang' },
 } as const
 
 async function repair(world: World, machines: readonly Machine[]): Promise<void> {

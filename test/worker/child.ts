@@ -6,8 +6,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import { pino } from 'pino'
-import type { Timings } from '../../src/worker/cluster-worker.ts'
 import { type Handler, startWorker } from '../../src/worker/host.ts'
+import type { Timings } from '../../src/worker/timings.ts'
 
 export interface ChildOptions {
   name: string
