@@ -1,9 +1,11 @@
 import type { ControllerName } from '../config/types.ts'
+import type { NodeProjection } from '../events/projection.ts'
 import { parseSubject } from '../events/subject.ts'
 import type { Trigger, WorkKind } from '../queue/types.ts'
 import type { Cluster } from './cluster.ts'
 import { tellOfWaits } from './lasting-waits.ts'
 import { reconcileNode } from './node/controller.ts'
+import { tellFailure } from './node/failure.ts'
 import { sweepAddresses } from './node/sweep.ts'
 import { reconcileLifecycle } from './node-lifecycle/controller.ts'
 import { readNode } from './nodes.ts'
@@ -45,20 +47,26 @@ async function reconcileNodeAndLife(cluster: Cluster, request: ReconcileRequest)
   const ref = parseSubject(request.key)
   if (ref?.kind !== 'Node') return {}
   const { controllers } = cluster.framework
-  let node = await readNode(cluster, ref.name, request.call)
-  if (!node) return {}
+  const known = await readNode(cluster, ref.name, request.call)
+  if (!known) return {}
+  let node: NodeProjection | undefined = known
   let failure: unknown
   if (controllers.has('cloud-node-controller')) {
     try {
-      node = (await reconcileNode(cluster, node, request.call))?.node
+      node = (await reconcileNode(cluster, known, request.call))?.node
     } catch (error) {
       failure = error
+      tellFailure(cluster, known, error)
     }
   }
-  const result =
-    node && controllers.has('cloud-node-lifecycle-controller')
-      ? await reconcileLifecycle(cluster, node, request.call)
-      : {}
+  if (node && controllers.has('cloud-node-lifecycle-controller'))
+    try {
+      const result = await reconcileLifecycle(cluster, node, request.call)
+      if (failure === undefined) return result
+    } catch (error) {
+      tellFailure(cluster, node, error)
+      throw error
+    }
   if (failure !== undefined) throw failure
-  return result
+  return {}
 }
