@@ -8,6 +8,7 @@ import type { Stores } from '../state/stores.ts'
 /** The part of Redis that the controllers of one cluster read and write. All of it is a cache: empty answers cost work, never correctness. */
 export interface ClusterState {
   nodes: {
+    /** As events told it last; undefined also when they may not have told all. */
     get(name: string): Promise<NodeProjection | undefined>
     /** `complete` only after a finished snapshot: without it the API is asked for the list. */
     all(): Promise<{ complete: boolean; nodes: NodeProjection[] }>
@@ -42,7 +43,13 @@ export interface ClusterState {
 export function clusterState(stores: Stores, cluster: string, nowMs: () => number): ClusterState {
   const { nodes, handled, serviceRecords, sightings, deletions } = stores
   return {
-    nodes: { get: (name) => nodes.get(cluster, name), all: () => nodes.all(cluster) },
+    nodes: {
+      async get(name) {
+        const { complete, node } = await nodes.get(cluster, name)
+        return complete ? node : undefined
+      },
+      all: () => nodes.all(cluster),
+    },
     handled: {
       begin: (subject) => handled.begin(cluster, subject),
       record: async (subject, token, fingerprint) => void (await handled.record(cluster, subject, token, fingerprint)),

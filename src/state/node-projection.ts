@@ -37,7 +37,10 @@ export interface NodeProjections {
   ): Promise<SnapshotResult>
   /** Without `complete`, page the list at Kubernetes instead. */
   all(cluster: string): Promise<{ complete: boolean; nodes: NodeProjection[] }>
-  get(cluster: string, name: string): Promise<NodeProjection | undefined>
+  /** Without `complete`, a later state may not have been told: read the node itself. */
+  get(cluster: string, name: string): Promise<{ complete: boolean; node: NodeProjection | undefined }>
+  /** Events may have been lost: nothing counts as complete until the next finished snapshot. */
+  doubt(cluster: string): Promise<void>
 }
 
 export function createNodeProjections(redis: Redis, prefix: string): NodeProjections {
@@ -75,9 +78,10 @@ export function createNodeProjections(redis: Redis, prefix: string): NodeProject
       return { complete, nodes: bodies.map((body) => JSON.parse(body) as NodeProjection) }
     },
     async get(cluster, name) {
-      const body = await index.get(cluster, name)
-      return body === undefined ? undefined : (JSON.parse(body) as NodeProjection)
+      const { complete, body } = await index.get(cluster, name)
+      return { complete, node: body === undefined ? undefined : (JSON.parse(body) as NodeProjection) }
     },
+    doubt: index.doubt,
   }
 }
 

@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis'
+import type { ChainableCommander, Redis } from 'ioredis'
 import { confirmedEpochKey } from './epoch.ts'
 import { stateKey } from './keys.ts'
 import { OUTBOX_SEQUENCE, outboxKey } from './outbox.ts'
@@ -58,7 +58,10 @@ export interface VersionedIndex {
   ): Promise<SnapshotResult>
   /** Bodies of all objects; `complete` when nothing but what is here exists, as of the last finished snapshot and all events since. */
   all(cluster: string): Promise<{ complete: boolean; bodies: string[] }>
-  get(cluster: string, name: string): Promise<string | undefined>
+  /** The body of one object; `complete` as of all: without it, a later state may not have been told. */
+  get(cluster: string, name: string): Promise<{ complete: boolean; body: string | undefined }>
+  /** Events may have been lost: nothing counts as complete until the next finished snapshot. */
+  doubt(cluster: string): Promise<void>
 }
 
 const TOMBSTONE_S = 3600
@@ -177,6 +180,13 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
     key(cluster, 'snapshot:'),
     key(cluster, 'complete'),
   ]
+  /** What a pipeline of one command answers, and whether the index was complete then. */
+  const withComplete = async (cluster: string, reading: ChainableCommander) => {
+    const results = await reading.get(key(cluster, 'complete')).get(confirmedEpochKey(prefix)).exec()
+    const completeIn = textOf(answerOf(results, 1))
+    const complete = completeIn !== undefined && completeIn === textOf(answerOf(results, 2))
+    return { complete, answer: answerOf(results, 0) }
+  }
   const put = defineScript(redis, PUT)
   const remove = defineScript(redis, REMOVE)
   const begin = defineScript(redis, BEGIN)
@@ -203,20 +213,15 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
       return { complete: complete === 1, vanished }
     },
     async all(cluster) {
-      const results = await redis
-        .pipeline()
-        .hvals(key(cluster, 'bodies'))
-        .get(key(cluster, 'complete'))
-        .get(confirmedEpochKey(prefix))
-        .exec()
-      const completeIn = textOf(answerOf(results, 1))
-      return {
-        complete: completeIn !== undefined && completeIn === textOf(answerOf(results, 2)),
-        bodies: listOf(answerOf(results, 0)).map(String),
-      }
+      const { complete, answer } = await withComplete(cluster, redis.pipeline().hvals(key(cluster, 'bodies')))
+      return { complete, bodies: listOf(answer).map(String) }
     },
     async get(cluster, name) {
-      return (await redis.hget(key(cluster, 'bodies'), name)) ?? undefined
+      const { complete, answer } = await withComplete(cluster, redis.pipeline().hget(key(cluster, 'bodies'), name))
+      return { complete, body: textOf(answer) }
+    },
+    async doubt(cluster) {
+      await redis.del(key(cluster, 'complete'))
     },
   }
 }

@@ -281,7 +281,7 @@ t.test('several states of one object in one batch cost one job', async (t) => {
   const name = fresh()
   await h.post([1, 2, 3].map((n) => nodeChanged(nodeOf(name, version(), { labels: { n: String(n) } }))))
   t.equal(h.triggers().filter(({ key }) => key === `Node/${name}`).length, 1)
-  t.equal((await h.stores.nodes.get('default', name))?.labels.n, '3')
+  t.equal((await h.stores.nodes.get('default', name)).node?.labels.n, '3')
 })
 
 t.test('no log line has a key or a signature', async (t) => {

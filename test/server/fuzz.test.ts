@@ -89,5 +89,5 @@ t.test('a flipped bit anywhere in a signed request is found', async (t) => {
     }),
     { numRuns: 200 },
   )
-  t.equal(await h.stores.nodes.get('default', 'flipped'), undefined)
+  t.equal((await h.stores.nodes.get('default', 'flipped')).node, undefined)
 })

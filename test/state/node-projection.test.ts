@@ -23,18 +23,18 @@ t.test('the newest version stands, compared as a number of any length', async (t
   t.equal((await putOne(c, 'a', 9, { labels: { v: '9' } })).outcome, 'changed')
   t.equal((await putOne(c, 'a', 10, { labels: { v: '10' } })).outcome, 'changed')
   t.equal((await putOne(c, 'a', 9, { labels: { v: '9' } })).outcome, 'stale')
-  t.equal((await nodes.get(c, 'a'))?.labels.v, '10')
+  t.equal((await nodes.get(c, 'a')).node?.labels.v, '10')
   const long = { resourceVersion: '98765432109876543210' }
   t.equal((await putOne(c, 'a', 0, { ...long, labels: { v: 'long' } })).outcome, 'changed')
   t.equal((await putOne(c, 'a', 0, { resourceVersion: '98765432109876543209' })).outcome, 'stale')
-  t.equal((await nodes.get(c, 'a'))?.labels.v, 'long')
+  t.equal((await nodes.get(c, 'a')).node?.labels.v, 'long')
 })
 
 t.test('the same state at a newer version is unchanged, but carries the version on', async (t) => {
   const c = fresh()
   await putOne(c, 'a', 1)
   t.match(await putOne(c, 'a', 2), { outcome: 'unchanged', targetsChanged: false, routesChanged: false })
-  t.equal((await nodes.get(c, 'a'))?.resourceVersion, '2')
+  t.equal((await nodes.get(c, 'a')).node?.resourceVersion, '2')
 })
 
 const changes: [string, Parameters<typeof nodeOf>[2], { targets: boolean; routes: boolean }][] = [
@@ -97,7 +97,7 @@ t.test('a late event does not raise the dead', async (t) => {
   t.equal(await nodes.remove(c, 'a', 'uid-a', '7'), 'removed')
   t.equal((await putOne(c, 'a', 6)).outcome, 'stale')
   t.equal((await putOne(c, 'a', 7)).outcome, 'stale')
-  t.equal(await nodes.get(c, 'a'), undefined)
+  t.equal((await nodes.get(c, 'a')).node, undefined)
   t.equal((await putOne(c, 'a', 8, { uid: 'next' })).outcome, 'changed')
   const [[, tombstone]] = [await redis.scan(0, 'MATCH', `*:${c}:*tombstone*`, 'COUNT', 1000)]
   t.same(tombstone, [], 'the tombstone went with the successor')
@@ -118,9 +118,9 @@ t.test(
     const c = fresh()
     await putOne(c, 'a', 10, { uid: 'second' })
     t.equal(await nodes.remove(c, 'a', 'first', '8'), 'stale')
-    t.ok(await nodes.get(c, 'a'))
+    t.ok((await nodes.get(c, 'a')).node)
     t.equal(await nodes.remove(c, 'a', 'third', '20'), 'removed')
-    t.equal(await nodes.get(c, 'a'), undefined)
+    t.equal((await nodes.get(c, 'a')).node, undefined)
   },
 )
 
@@ -148,7 +148,7 @@ t.test('an end without a beginning is not believed', async (t) => {
   const c = fresh()
   await putOne(c, 'a', 1)
   t.same(await nodes.endSnapshot(c, 'unknown', end(0, 20)), { complete: false, vanished: [] })
-  t.ok(await nodes.get(c, 'a'))
+  t.ok((await nodes.get(c, 'a')).node)
 })
 
 t.test('items named twice count once, stale ones count', async (t) => {
@@ -176,6 +176,23 @@ t.test('the mark does not outlive its epoch', async (t) => {
   await epochs.confirm('another')
   t.equal((await nodes.all(c)).complete, false)
   await epochs.confirm(epoch.id)
+})
+
+t.test('once in doubt, nothing counts as complete until the next snapshot, and everything stays', async (t) => {
+  const c = fresh()
+  const told = async (snapshot: string) => {
+    await nodes.beginSnapshot(c, snapshot)
+    await nodes.put(c, [nodeOf('a', 1)], [snapshot])
+    await nodes.endSnapshot(c, snapshot, end(1, 20))
+  }
+  await told('first')
+  t.match(await nodes.get(c, 'a'), { complete: true, node: { name: 'a' } })
+  t.same(await nodes.get(c, 'b'), { complete: true, node: undefined })
+  await nodes.doubt(c)
+  t.match(await nodes.get(c, 'a'), { complete: false, node: { name: 'a' } })
+  t.match(await nodes.all(c), { complete: false, nodes: [{ name: 'a' }] })
+  await told('second')
+  t.equal((await nodes.all(c)).complete, true)
 })
 
 t.test('one snapshot in ten minutes looks at everything again', async (t) => {
@@ -212,7 +229,7 @@ t.test('in whatever order events arrive, the newest is what stands', async () =>
           if (gone) await nodes.remove(c, 'a', 'uid-a', String(version))
           else await putOne(c, 'a', version, { labels: { v: String(version) } })
         const newest = steps.reduce((a, b) => (a.version > b.version ? a : b))
-        const stands = await nodes.get(c, 'a')
+        const { node: stands } = await nodes.get(c, 'a')
         return newest.gone ? stands === undefined : stands?.labels.v === String(newest.version)
       },
     ),
