@@ -1,4 +1,5 @@
 import type { Call } from '../call.ts'
+import { WindlassError } from '../errors.ts'
 import type { HttpRequest, HttpResponse } from '../http/client.ts'
 
 /** The part of the HTTP client that clouds use. */
@@ -21,6 +22,8 @@ export interface RequestReport {
 }
 
 const TIMEOUT_MS = 15_000
+/** A read that failed sooner goes again; after that its caller has waited enough, and holds a place that others wait for. */
+const READ_RETRY_WITHIN_MS = 2000
 
 /** A request to an API that speaks JSON and takes a bearer token. */
 export function jsonRequest({
@@ -51,6 +54,16 @@ export function jsonRequest({
     timeoutMs: TIMEOUT_MS,
     signal: call.signal,
   }
+}
+
+/** Whether a read may go again: nobody, or a gateway, answered it, and soon. `startedMs` is of the monotonic clock. */
+export function mayReadAgain(failure: unknown, startedMs: number): boolean {
+  return (
+    failure instanceof WindlassError &&
+    failure.kind === 'transient' &&
+    (failure.status === undefined || failure.status === 502 || failure.status === 504) &&
+    performance.now() - startedMs < READ_RETRY_WITHIN_MS
+  )
 }
 
 /** One line for each request, in the log of the run that sent it. No `status`: there was no answer. */

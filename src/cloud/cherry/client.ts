@@ -4,7 +4,7 @@ import type { Call } from '../../call.ts'
 import type { CherrySettings } from '../../config/types.ts'
 import { aborted, kindOf, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
-import { type Http, jsonOf, jsonRequest, type RequestReport, tellRequest } from '../requests.ts'
+import { type Http, jsonOf, jsonRequest, mayReadAgain, type RequestReport, tellRequest } from '../requests.ts'
 import type { Address, AddressId, Project, Server, ServerId } from './model.ts'
 import type { Pace } from './pace.ts'
 import { MalformedAnswer, parseAddress, parseList, parseProject, parseServer } from './parse.ts'
@@ -25,8 +25,6 @@ export type CherryClient = ReturnType<typeof createCherryClient>
 const PER_PAGE = 100
 const DEFAULT_PAUSE_MS = 2000
 const READ_RETRY_MS = 300
-/** A read that failed sooner goes again; after that its caller has waited enough. */
-const READ_RETRY_WITHIN_MS = 2000
 
 /** The Cherry Servers API, resource by resource, for one project. Errors are values: nothing is "not found" but what the API itself says is. */
 export function createCherryClient(options: CherryClientOptions) {
@@ -88,12 +86,7 @@ export function createCherryClient(options: CherryClientOptions) {
           error instanceof MalformedAnswer
             ? transient(`Cherry Servers, ${what}: the answer has ${error.message}`, { code: 'malformed' })
             : error
-        const again =
-          failure instanceof WindlassError &&
-          failure.kind === 'transient' &&
-          (failure.status === undefined || failure.status === 502 || failure.status === 504) &&
-          performance.now() - started < READ_RETRY_WITHIN_MS
-        if (!again || attempt > 0) throw failure
+        if (attempt > 0 || !mayReadAgain(failure, started)) throw failure
         await delay(READ_RETRY_MS, undefined, { signal: call.signal }).catch((cause) => {
           throw aborted(`Cherry Servers, ${what}: the run was stopped`, { cause })
         })

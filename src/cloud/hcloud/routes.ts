@@ -101,8 +101,7 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
         try {
           await carryOut(change, id, call)
         } catch (error) {
-          const stop = kindOf(error) === 'aborted' || (kindOf(error) === 'throttled' && !isBusy(error))
-          if (stop || isCode(error, 'unauthorized', 'token_readonly')) throw error
+          if (stopsAll(error)) throw error
           const fault = faultOf(`${change.summary} did not work`, error)
           if (change.node === undefined) leftOver.push(fault)
           else {
@@ -116,6 +115,16 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       return { routed, failed, leftOver, notes: [] }
     },
   }
+}
+
+/** No other route would fare better: above all, none is to wait for an API from which no answer comes. */
+function stopsAll(error: unknown): boolean {
+  const kind = kindOf(error)
+  if (kind === 'aborted' || (kind === 'throttled' && !isBusy(error))) return true
+  if (isCode(error, 'unauthorized', 'token_readonly')) return true
+  return (
+    kind === 'transient' && error instanceof WindlassError && error.status === undefined && error.code === undefined
+  )
 }
 
 function faultOf(what: string, cause: unknown): WindlassError {

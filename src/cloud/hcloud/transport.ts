@@ -5,7 +5,7 @@ import type { Secret } from '../../config/types.ts'
 import { aborted, permanent, throttled, transient, WindlassError } from '../../errors.ts'
 import type { HttpResponse } from '../../http/client.ts'
 import type { Budget } from '../budget.ts'
-import { type Http, jsonOf, jsonRequest, type RequestReport, tellRequest } from '../requests.ts'
+import { type Http, jsonOf, jsonRequest, mayReadAgain, type RequestReport, tellRequest } from '../requests.ts'
 import { errorOf, isBusy, isNotFound } from './api-error.ts'
 import { listOf, MalformedAnswer, objectOf, pagination } from './parse.ts'
 import { limitOf, resetOf } from './rate-limit.ts'
@@ -98,6 +98,7 @@ export function createTransport(options: TransportOptions) {
 
   /** A read may go again: once, when nothing or a gateway answered. */
   async function read<T>(path: string, call: Call, what: string, parse: (json: unknown) => T): Promise<T> {
+    const started = performance.now()
     for (let attempt = 0; ; attempt++) {
       try {
         return parse(await send('GET', path, call, what))
@@ -106,11 +107,7 @@ export function createTransport(options: TransportOptions) {
           error instanceof MalformedAnswer
             ? transient(`Hetzner Cloud, ${what}: ${error.message}`, { cause: error })
             : error
-        const again =
-          failure instanceof WindlassError &&
-          failure.kind === 'transient' &&
-          (failure.status === undefined || failure.status === 502 || failure.status === 504)
-        if (!again || attempt > 0) throw failure
+        if (attempt > 0 || !mayReadAgain(failure, started)) throw failure
         await pause(READ_RETRY_MS, call)
       }
     }

@@ -2,14 +2,13 @@ import t, { type Test } from 'tap'
 import { createBudget } from '../../../src/cloud/budget.ts'
 import { createActionPoller } from '../../../src/cloud/hcloud/actions.ts'
 import { createHcloudClient } from '../../../src/cloud/hcloud/client.ts'
-import type { RequestReport } from '../../../src/cloud/requests.ts'
+import type { Http, RequestReport } from '../../../src/cloud/requests.ts'
 import { HttpClient } from '../../../src/http/client.ts'
 import { startHcloudSimulator } from '../../simulators/hcloud/simulator.ts'
 import { callOf, servers, TOKEN } from './bench.ts'
 
-async function open(t: Test, options: Record<string, unknown> = {}, limit = 3600) {
+async function open(t: Test, options: Record<string, unknown> = {}, limit = 3600, http: Http = new HttpClient()) {
   const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 0, ...options } })
-  const http = new HttpClient()
   t.teardown(async () => {
     http.close()
     await simulator.close()
@@ -85,6 +84,26 @@ t.test('a read that a gateway or nobody answered goes once more', async (t) => {
   const of = await open(t)
   of.control.fault({ match: 'GET /servers', kind: 'drop-before' })
   t.equal((await of.client.servers.list(callOf())).length, 1)
+})
+
+t.test('an API from which nothing comes holds up its caller for one request, not for two', async (t) => {
+  const http = new HttpClient()
+  const asked: number[] = []
+  // What is waited for is shortened, but longer than a read may fail and go again.
+  const hasty: Http = {
+    request(request) {
+      asked.push(request.timeoutMs)
+      return http.request({ ...request, timeoutMs: 2200 })
+    },
+    close: () => http.close(),
+  }
+  const of = await open(t, {}, 3600, hasty)
+  of.control.fault({ path: '', kind: 'timeout', times: -1 })
+  await Promise.all([
+    t.rejects(of.client.servers.list(callOf()), { kind: 'transient', message: /no answer/ }),
+    t.rejects(of.client.loadBalancers.delete(of.id, callOf()), { kind: 'transient', message: /no answer/ }),
+  ])
+  t.strictSame(asked, [15_000, 15_000])
 })
 
 t.test('a write goes again only when it was refused for another action', async (t) => {

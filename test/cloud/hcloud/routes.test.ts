@@ -1,6 +1,8 @@
 import t, { type Test } from 'tap'
 import type { Routes } from '../../../src/cloud/provider.ts'
+import type { Http } from '../../../src/cloud/requests.ts'
 import type { NodeProjection } from '../../../src/events/projection.ts'
+import { HttpClient } from '../../../src/http/client.ts'
 import { type BenchOptions, bench, node } from './bench.ts'
 
 const CIDR = ['10.244.0.0/16']
@@ -207,6 +209,22 @@ t.test('one route that is refused stops no other', async (t) => {
   const { failed, routed: done } = await of.run([routed(1), routed(2)])
   t.match(failed.get('n1'), { kind: 'permanent', message: /add route 10.244.1.0\/24/ })
   t.strictSame([...done], ['n2'])
+})
+
+t.test('routes do not wait one after the other for an API from which nothing comes', async (t) => {
+  const http = new HttpClient()
+  const hasty: Http = {
+    request: (request) => http.request({ ...request, timeoutMs: 200 }),
+    close: () => http.close(),
+  }
+  t.teardown(() => hasty.close())
+  const of = await open(t, { provider: { http: hasty } })
+  of.simulator.control.fault({ path: 'add_route', kind: 'timeout', times: -1 })
+  await t.rejects(of.run([routed(1), routed(2)]), { kind: 'transient', message: /no answer/ })
+  t.equal(of.calls()['POST /networks/{id}/actions/add_route'], 1)
+  of.simulator.control.fault({ clear: true })
+  await of.run([routed(1), routed(2)])
+  t.equal(of.present().length, 2)
 })
 
 t.test('a network that is busy is waited for, and is no failure', async (t) => {
