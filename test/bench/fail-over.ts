@@ -14,7 +14,7 @@ const KINDS = [
   'is silent',
   'is deleted',
   'is cordoned',
-  'falls silent, and so does the worker that looks after it',
+  'is silent, and its worker dies',
 ] as const
 type Kind = (typeof KINDS)[number]
 
@@ -200,7 +200,7 @@ async function failOver(
   const begun = performance.now()
   if (kind === 'is cordoned') await cordon(world, hostname, true)
   else await world.cherry.control.mutate({ servers: [{ hostname, ...FAULTS[kind] }] })
-  const killed = kind === 'falls silent, and so does the worker that looks after it' ? killKeeper() : undefined
+  const killed = kind === 'is silent, and its worker dies' ? killKeeper() : undefined
   while (holderOf(world) === id || !holderOf(world)) {
     if (performance.now() - begun > LIMIT_MS) return undefined
     await delay(10)
@@ -215,7 +215,7 @@ const FAULTS = {
   'refuses connections': { apiserver: 'refuse' },
   'is silent': { apiserver: 'hang' },
   'is deleted': { $delete: true },
-  'falls silent, and so does the worker that looks after it': { apiserver: 'hang' },
+  'is silent, and its worker dies': { apiserver: 'hang' },
 } as const
 
 async function repair(world: World, machines: readonly Machine[]): Promise<void> {
