@@ -1,5 +1,7 @@
 import Type, { type Static, type TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
+import { describe } from './describe.ts'
+import { flag, list, name, port, resourceVersion, stringMap, text, uid } from './fields.ts'
 import { keepKnownFields } from './known-fields.ts'
 import { ACCEPTED_BATCH_EVENTS } from './limits.ts'
 import type { LoadBalancerIngress, NodeProjection, ServiceProjection } from './projection.ts'
@@ -23,35 +25,12 @@ import {
  *   is accepted by one version of the server before the next version's forwarder sends it.
  */
 
-const name = Type.String({
-  maxLength: 253,
-  pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$',
-  description: 'a DNS name in lower case of up to 253 characters',
-})
-const uid = Type.String({
-  maxLength: 128,
-  pattern: '^[\\w.:-]+$',
-  description: "the object's uid",
-})
-const resourceVersion = Type.String({
-  pattern: '^(0|[1-9][0-9]{0,38})$',
-  description: 'a resourceVersion: a decimal number as a string, without leading zeros',
-})
-const text = Type.String({ description: 'a string' })
-const flag = Type.Boolean({ description: 'true or false' })
-const port = Type.Integer({ minimum: 0, maximum: 65535, description: 'a port, 0 to 65535' })
 const kind = Type.Union([Type.Literal('Node'), Type.Literal('Service')], { description: '"Node" or "Service"' })
 const snapshot = Type.String({
   minLength: 1,
   maxLength: 128,
   description: "the snapshot's id, up to 128 characters",
 })
-/** Keys of labels and annotations begin with a letter or digit, so that none is `__proto__`. */
-const stringMap = Type.Record(Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._/-]*$' }), text, {
-  additionalProperties: false,
-  description: 'an object of strings whose keys are those of labels or annotations',
-})
-const list = <T extends TSchema>(items: T, description: string) => Type.Array(items, { description })
 
 const NodeProjectionSchema = Type.Object(
   {
@@ -268,72 +247,6 @@ function subjectInData(event: WindlassEvent): Subject | undefined {
     return subjectOf({ kind: 'Service', namespace, name })
   }
   return undefined
-}
-
-function describe(validator: Validator, event: unknown): Fault[] {
-  const faults = new Map<string, string>()
-  const say = (pointer: string, message: string) => {
-    const path = jsonPath(pointer)
-    if (!faults.has(path)) faults.set(path, message)
-  }
-  for (const error of validator.Errors(event)) {
-    const schema = schemaAt(validator.Type(), error.instancePath)
-    if (error.keyword === 'required')
-      for (const field of error.params.requiredProperties) {
-        const pointer = `${error.instancePath}/${escapePointer(field)}`
-        say(pointer, `is missing: must be ${wanted(schemaAt(validator.Type(), pointer))}`)
-      }
-    else if (error.keyword === 'additionalProperties')
-      for (const field of error.params.additionalProperties)
-        say(`${error.instancePath}/${escapePointer(field)}`, `must not be there: ${allowed(schema)}`)
-    else if (error.keyword !== 'boolean') say(error.instancePath, `must be ${wanted(schema)}`)
-  }
-  return [...faults].map(([path, message]) => ({ path, message }))
-}
-
-function wanted(schema: SchemaView | undefined): string {
-  return schema?.description ?? (schema?.const === undefined ? 'as the schema says' : JSON.stringify(schema.const))
-}
-
-function allowed(schema: SchemaView | undefined): string {
-  return schema?.properties
-    ? `the fields are ${Object.keys(schema.properties).join(', ')}`
-    : `this is ${wanted(schema)}`
-}
-
-/** What of a schema the messages look at. */
-interface SchemaView {
-  description?: string
-  const?: unknown
-  properties?: Record<string, SchemaView>
-  patternProperties?: Record<string, SchemaView>
-  items?: SchemaView
-}
-
-function schemaAt(root: TSchema, pointer: string): SchemaView | undefined {
-  let schema: SchemaView | undefined = root as SchemaView
-  for (const part of partsOf(pointer))
-    schema = schema?.properties
-      ? schema.properties[part]
-      : (schema?.items ?? Object.values(schema?.patternProperties ?? {})[0])
-  return schema
-}
-
-function partsOf(pointer: string): string[] {
-  return pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-}
-
-function escapePointer(field: string): string {
-  return field.replaceAll('~', '~0').replaceAll('/', '~1')
-}
-
-function jsonPath(pointer: string): string {
-  return partsOf(pointer)
-    .map((part) => (/^\d+$/.test(part) ? `[${part}]` : /^\w+$/.test(part) ? `.${part}` : `[${JSON.stringify(part)}]`))
-    .join('')
 }
 
 /*
