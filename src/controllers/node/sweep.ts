@@ -1,5 +1,5 @@
 import type { Trigger } from '../../queue/types.ts'
-import type { Cluster } from '../cluster.ts'
+import { type Cluster, nodeObject, recordNotes } from '../cluster.ts'
 import { readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { findMachine } from './lookup.ts'
@@ -21,8 +21,13 @@ export async function sweepAddresses(cluster: Cluster, { call }: ReconcileReques
     const lookups = await Promise.allSettled(part.map((node) => findMachine(cluster.clouds, node, call)))
     for (const [j, answer] of lookups.entries()) {
       const node = part[j]
-      // What failed or is missing is the business of the node's own runs.
-      if (!node || answer.status === 'rejected' || answer.value.kind !== 'found') continue
+      // What failed is the business of the node's own runs.
+      if (!node || answer.status === 'rejected' || answer.value.kind === 'foreign') continue
+      if (answer.value.kind !== 'found') {
+        // A node that is ready, and whose machine was replaced, has no run of its own.
+        recordNotes(cluster, nodeObject(node), answer.value.notes)
+        continue
+      }
       const { cloud, instance } = answer.value
       const credentialId = cloud.credentialId(instance.providerId)
       seen.set(credentialId, [...(seen.get(credentialId) ?? []), instance.providerId])
