@@ -9,6 +9,8 @@ export interface ReconcileRequest {
   /** Why, for people and events. */
   cause: string
   urgency: Urgency
+  /** How often in a row this work has failed before; 0 if absent. */
+  attempt?: number
   call: Call
 }
 

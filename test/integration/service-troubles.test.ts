@@ -59,6 +59,33 @@ t.test('a node that can be no target keeps none of those that come later away', 
   await targetsAre(world, [1], 'and it goes')
 })
 
+t.test(
+  'a new target that the cloud refuses once is told as such, and not as a load balancer out of order',
+  async (t) => {
+    const world = await open(t, [server(1), server(2)])
+    world.start('all')
+    await world.addNode('w1')
+    await initialised(world, 1)
+    await world.addService('web')
+    await addressed(world)
+    const match = 'POST /load_balancers/{id}/actions/add_target'
+    world.hcloud.control.fault({ match, kind: 'error', code: 'server_error', times: 1 })
+    await world.addNode('w2')
+    await eventually(() => warned(world, 'UpdateLoadBalancerFailed'), 'the refusal is said')
+    await targetsAre(world, [1, 2], 'the node is a target all the same')
+    t.notOk(await warned(world, 'SyncLoadBalancerFailed'))
+
+    world.hcloud.control.fault({
+      match: 'POST /load_balancers/{id}/actions/remove_target',
+      kind: 'error',
+      code: 'server_error',
+      times: -1,
+    })
+    await world.api.delete(NODES, { name: 'w2' }, world.call)
+    await eventually(() => warned(world, 'SyncLoadBalancerFailed'), 'that it stays out of order is said')
+  },
+)
+
 t.test('with annotations that can not be, targets still follow the nodes', async (t) => {
   const world = await open(t, [server(1), server(2), server(3)])
   world.start('all')

@@ -1,6 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { Applied, LoadBalancers } from '../../cloud/provider.ts'
-import { messageOf, WindlassError } from '../../errors.ts'
+import { kindOf, messageOf, WindlassError } from '../../errors.ts'
 import { fingerprint, projectService, type ServiceProjection } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
 import { addFinalizer } from '../../kubernetes/patches.ts'
@@ -30,7 +30,7 @@ export async function ensure(
   place: Place,
   seen: ServiceProjection,
   { record, token }: { record: ServiceRecord | undefined; token: string },
-  { call, cause }: ReconcileRequest,
+  { call, cause, attempt = 0 }: ReconcileRequest,
 ): Promise<ReconcileResult> {
   const event = (type: 'Normal' | 'Warning', reason: string, message: string) =>
     cluster.recorder.record({ object: serviceObject(seen), type, reason, message, component: COMPONENT.service })
@@ -86,9 +86,11 @@ export async function ensure(
     await services.put(recordName(seen), { uid, cloud, annotations, targetsKey: UNSETTLED, elsewhere })
     if ((await services.comparisons()) !== comparisons) await runAgain(cluster, seen)
     const message = messageOf(error)
-    if (cause === 'targets')
-      event('Warning', 'UpdateLoadBalancerFailed', `The targets do not follow the nodes: ${message}`)
-    event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${message}`)
+    const followed = cause === 'targets' && attempt === 0
+    if (followed) event('Warning', 'UpdateLoadBalancerFailed', `The targets do not follow the nodes: ${message}`)
+    // What may pass by itself is tried again at once, and only then it is known whether the load balancer is in order.
+    if (!followed || kindOf(error) === 'permanent')
+      event('Warning', 'SyncLoadBalancerFailed', `The load balancer is not in order: ${message}`)
     throw error
   }
 }
