@@ -3,7 +3,7 @@ import type { Settings } from '../config/types.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { CommandContext } from './context.ts'
 import { serveFormerMetrics } from './former-metrics.ts'
-import { startForwarderRole } from './forwarder-role.ts'
+import { type ForwarderRole, startForwarderRole } from './forwarder-role.ts'
 import { type Role, untilEnded } from './role.ts'
 import { startServerRole } from './server-role.ts'
 import { startWorkerRole } from './worker-role.ts'
@@ -13,6 +13,7 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
   const settings = withKeys(given)
   const metrics = createMetrics({ process: true })
   const started: Role[] = []
+  const forwarders: ForwarderRole[] = []
   // The source of events first, then who takes them, then who works on them.
   const stop = async () => {
     for (const role of started) await role.stop()
@@ -23,7 +24,11 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
     const { listen } = settings.server
     const server = await startServerRole(
       settings,
-      { listen, notice: false, problems: worker.problems },
+      {
+        listen,
+        notice: false,
+        problems: () => [...worker.problems(), ...forwarders.flatMap(({ forwarder }) => forwarder.silences())],
+      },
       log.child({ role: 'server' }),
       metrics,
     )
@@ -31,7 +36,9 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
     const serverUrl = `http://${urlHost(server.host)}:${server.port}`
     for (const cluster of settings.clusters) {
       const forwarderLog = log.child({ role: 'forwarder' })
-      started.unshift(await startForwarderRole(cluster, { serverUrl }, forwarderLog))
+      const forwarder = await startForwarderRole(cluster, { serverUrl }, forwarderLog)
+      forwarders.push(forwarder)
+      started.unshift(forwarder)
     }
     const former = await serveFormerMetrics(settings.clusters, worker, metrics, log)
     if (former) started.push({ stop: former.close })

@@ -37,7 +37,7 @@ const ROWS: { [K in Exclude<keyof ForwarderStats, 'epoch' | 'trouble'>]: Row } =
   lastSignOfLifeMs: {
     name: 'last_watch_timestamp_seconds',
     type: 'gauge',
-    help: 'Unix time of the last byte of a watch; 0 before the first.',
+    help: 'Unix time of the last byte of a watch, of the kind of which it is longest ago; 0 before the first.',
     scale: MS,
   },
 }

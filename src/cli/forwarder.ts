@@ -18,7 +18,10 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
     (await serveProbes({
       listen,
       isAlive: () => true,
-      problems: () => (role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
+      problems: () => [
+        ...(role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
+        ...role.forwarder.silences(),
+      ],
       metrics: async () => forwarderMetrics(role.forwarder.stats()),
       log,
     }))

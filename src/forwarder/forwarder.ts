@@ -30,6 +30,8 @@ export interface Forwarder {
   /** Delivers what is pending if that takes only seconds, then ends. What is left is in the snapshot of the next start. */
   stop(): Promise<void>
   stats(): ForwarderStats
+  /** Kinds of which nothing has been heard for too long, in sentences: their changes may be missed. */
+  silences(): string[]
 }
 
 export interface ForwarderStats {
@@ -52,6 +54,7 @@ export interface ForwarderStats {
   watchRestarts: number
   /** Unix milliseconds; 0 before the first. */
   lastAcknowledgedMs: number
+  /** Of the kind of which it is longest ago: one that lives must not hide one that is silent. */
   lastSignOfLifeMs: number
   epoch: string | undefined
   /** Why the server takes nothing, while it does not. */
@@ -77,6 +80,7 @@ class RunningForwarder implements Forwarder {
   readonly #ledgers: Ledger[]
   readonly #watches: Watching[]
   readonly #unwatch = new AbortController()
+  readonly #startedMs = Date.now()
   readonly #work = new Alarm()
   readonly #resolveReady: () => void
   readonly #ended: Promise<void>
@@ -131,10 +135,21 @@ class RunningForwarder implements Forwarder {
       relists: sum((ledger) => ledger.relists),
       watchRestarts: this.#watches.reduce((all, watch) => all + watch.restarts, 0),
       lastAcknowledgedMs: this.#delivery.lastAcceptedMs,
-      lastSignOfLifeMs: Math.max(0, ...this.#watches.map((watch) => watch.lastSignOfLifeMs)),
+      lastSignOfLifeMs: Math.min(...this.#watches.map((watch) => watch.lastSignOfLifeMs)),
       epoch: this.#epoch,
       trouble: this.#delivery.trouble,
     }
+  }
+
+  silences(): string[] {
+    const now = Date.now()
+    return this.#watches.flatMap(({ lastSignOfLifeMs }, i) => {
+      const silentMs = now - (lastSignOfLifeMs || this.#startedMs)
+      if (silentMs <= this.#pace.silentMs) return []
+      return [
+        `nothing has been heard of ${this.#ledgers[i]?.kind}s for ${Math.round(silentMs / 1000)} s: does the API server answer, and may the forwarder list and watch them?`,
+      ]
+    })
   }
 
   #watch(ledger: Ledger, source: ObjectSource): Watching {

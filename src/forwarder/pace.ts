@@ -18,6 +18,8 @@ export interface Pace {
   snapshotGapMs: number
   /** How long a stop goes on delivering what is pending. */
   flushMs: number
+  /** A watch hears at least a bookmark each minute; one that has heard nothing for so long is told. */
+  silentMs: number
 }
 
 export const DEFAULT_PACE: Pace = {
@@ -32,6 +34,7 @@ export const DEFAULT_PACE: Pace = {
   faultyMaxMs: 600_000,
   snapshotGapMs: 5_000,
   flushMs: 5_000,
+  silentMs: 180_000,
 }
 
 /** The wait before try number `attempt` + 1 (from 0): doubles up to the longest, of which a random half is taken off. */

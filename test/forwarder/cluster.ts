@@ -72,8 +72,8 @@ export class Cluster {
     for (const watches of Object.values(this.#watches)) for (const response of watches) response.destroy()
   }
 
-  bookmark(): void {
-    for (const collection of ['nodes', 'services'] as const) {
+  bookmark(collections: readonly Collection[] = ['nodes', 'services']): void {
+    for (const collection of collections) {
       const object = { metadata: { resourceVersion: String(this.#version) } }
       for (const response of this.#watches[collection])
         response.write(`${JSON.stringify({ type: 'BOOKMARK', object })}\n`)

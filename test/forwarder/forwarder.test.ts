@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { SENT_BATCH_BYTES, SENT_BATCH_EVENTS } from '../../src/events/limits.ts'
@@ -200,6 +201,24 @@ t.test('what vanished while the watch was blind is told as deleted, and the new 
     'end Node snapshot',
   ])
   t.match(news[0], { data: { uid } })
+})
+
+t.test('a kind of which nothing is heard is told, however much is heard of the other', async (t) => {
+  const all = await setUp(t)
+  const forwarder = await start(t, all, { pace: { silentMs: 1000 } })
+  await forwarder.ready
+  const hear = async (kinds: ('nodes' | 'services')[], until: () => boolean) => {
+    while (!until()) {
+      all.cluster.bookmark(kinds)
+      await delay(20)
+    }
+  }
+  const begunMs = Date.now()
+  await hear(['nodes'], () => forwarder.silences().length > 0)
+  t.match(forwarder.silences(), [/^nothing has been heard of Services for/])
+  t.ok(forwarder.stats().lastSignOfLifeMs < Date.now() - 900)
+  await hear(['nodes', 'services'], () => forwarder.silences().length === 0)
+  t.ok(forwarder.stats().lastSignOfLifeMs > begunMs)
 })
 
 t.test('what vanished while the forwarder was down is missing in the next snapshot', async (t) => {
