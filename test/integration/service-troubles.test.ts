@@ -103,6 +103,24 @@ t.test('with annotations that can not be, targets still follow the nodes', async
   await targetsAre(world, [1, 2], 'and none any more when it goes')
 })
 
+t.test('a Service that goes, and that somebody else keeps, names no load balancer any more', async (t) => {
+  const world = await open(t, [server(1)])
+  world.start('all')
+  await world.addNode('w1')
+  await initialised(world, 1)
+  await world.addService('web')
+  await patch(world, 'web', { metadata: { finalizers: ['example.org/hold'] } })
+  await addressed(world)
+  await eventually(
+    async () => (await serviceOf(world))?.metadata.finalizers?.length === 2,
+    'both have finalizers on it',
+  )
+  await world.api.delete(SERVICES, at('web'), world.call)
+  await eventually(async () => `${(await serviceOf(world))?.metadata.finalizers}` === 'example.org/hold', 'ours is off')
+  t.same((await world.account()).load_balancers, [])
+  t.same((await serviceOf(world))?.status?.loadBalancer, {})
+})
+
 t.test('a Service that stops to want a load balancer while one is made for it has no failure', async (t) => {
   const world = await open(t, [server(1)], { action_ms: 1500 })
   world.start('all')

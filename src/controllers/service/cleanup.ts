@@ -26,7 +26,8 @@ export async function cleanUp(
     let present = service
     const turnAway = async ({ announcement, addresses = [] }: LoadBalancerPlan) => {
       const annotations = announcement?.serviceAnnotations ?? {}
-      if (service.deleting) return
+      // It goes with our finalizer, unless somebody else keeps it.
+      if (service.deleting && service.finalizers.every((one) => one === CLEANUP_FINALIZER)) return
       const shows = present.ingress.some(({ ip }) => ip !== undefined && addresses.includes(ip))
       const written =
         ownsStatus || shows
