@@ -17,10 +17,12 @@ export interface CloudProvider {
    */
   credentialId(providerId: string): string
   /**
-   * `credentialId` of the credential that alone says which project is meant: with another one, the same names are other people's things.
-   * Absent where the settings name the project.
+   * `credentialId` of the credential that is good for the project: in another project, the same names are other people's things, and
+   * what is ours is not there.
    */
-  projectCredential?(): string
+  projectCredential(): string
+  /** The credential shows machines of other projects too, by their ids: only a list tells whether the settings name the right one. */
+  readonly findsBeyondProject?: boolean
   /** First contact: one cheap read. Throws `permanent` for a refused credential, `transient` when there was no answer. */
   check(call: Call): Promise<void>
   readonly instances: Instances

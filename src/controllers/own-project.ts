@@ -8,7 +8,7 @@ import type { Cluster } from './cluster.ts'
 const MACHINES_REMEMBERED = 10
 
 /**
- * Whether the credential in use shows the cluster's machines, now or before. With the token of another project every answer is a good
+ * Whether the project in use shows the cluster's machines, now or before. With the token or the id of another project every answer is a good
  * one about other people's things: nothing of ours is there, and what has our names is not ours. `unknown`: no node says yet which
  * machine it is.
  */
@@ -18,15 +18,15 @@ export async function showsOurMachines(
   nodes: readonly NodeProjection[],
   call: Call,
 ): Promise<'yes' | 'no' | 'unknown'> {
-  const credential = cloud.projectCredential?.()
-  if (credential === undefined) return 'yes'
+  const credential = cloud.projectCredential()
   const machines = nodes.flatMap(({ providerId }) =>
     providerId !== undefined && cloud.owns(providerId) && cloud.credentialId(providerId) === credential
       ? [providerId]
       : [],
   )
   if (machines.length === 0) return 'unknown'
-  for (const machine of machines.slice(0, MACHINES_REMEMBERED))
+  const remembered = cloud.findsBeyondProject ? [] : machines.slice(0, MACHINES_REMEMBERED)
+  for (const machine of remembered)
     if ((await cluster.state.sightings.lastSeen(machine))?.credentialId === credential) return 'yes'
   const visible = await cloud.instances.listProviderIds(call)
   return machines.some((machine) => visible.has(machine)) ? 'yes' : 'no'
@@ -34,7 +34,7 @@ export async function showsOurMachines(
 
 export function foreignProject(cloud: CloudProvider, what: string): WindlassError {
   return transient(
-    `${what}: held, since the credential of ${cloud.name} in use shows no machine of this cluster and may belong to another project. Check the token; if the machines are gone for good, delete their Nodes`,
+    `${what}: held, since the project of ${cloud.name} in use shows no machine of this cluster and may be another project. Check the token, and the project in the settings; if the machines are gone for good, delete their Nodes`,
     { code: 'foreign_project' },
   )
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { SERVICES } from '../../src/kubernetes/resources.ts'
+import { cherryState } from '../integration/cherry-burst.ts'
 import { eventually, HCLOUD_TOKEN, isInitialised, startWorld, type World } from '../integration/world.ts'
 import { type HcloudSimulator, startHcloudSimulator } from '../simulators/hcloud/simulator.ts'
 
@@ -46,6 +47,62 @@ async function touch(world: World, name: string): Promise<void> {
   await delay(200)
   await world.api.patch(SERVICES, { namespace: 'default', name }, { type: 'merge', body }, world.call)
 }
+
+t.test(
+  'while the settings name another project of the same account, no address is made or given up, and BGP stays off',
+  async (t) => {
+    const world = await startWorld({ kubernetes: 'simulator', clouds: ['cherry'] })
+    t.teardown(() => world.stop())
+    const other = 99
+    await world.cherry.control.seed({
+      projects: [{ id: other, name: 'of somebody else' }],
+      servers: [
+        { id: 383530, hostname: 'w1' },
+        { id: 383531, hostname: 'theirs', project: other },
+      ],
+    })
+    const account = () => cherryState(world)
+    const addresses = () =>
+      account()
+        .ips.filter(({ type }) => type === 'floating-ip')
+        .map(({ address }) => address)
+    const start = (env = {}) => world.start('all', { env: { CHERRY_LOAD_BALANCER: 'kube-vip://', ...env } })
+    const first = start()
+    await world.addNode('w1')
+    for (const name of ['web', 'going']) await world.addService(name)
+    await eventually(async () => {
+      const services = await world.services()
+      return services.length === 2 && services.every(({ status }) => status?.loadBalancer?.ingress?.length)
+    }, 'both have an address')
+    await first.end()
+    const before = addresses()
+    t.equal(before.length, 2)
+    await world.redis.flush()
+
+    const wrong = start({ CHERRY_PROJECT_ID: String(other) })
+    await world.api.delete(SERVICES, { namespace: 'default', name: 'going' }, world.call)
+    await world.addService('later')
+    for (const name of ['web', 'going', 'later']) await held(world, name)
+    t.same(addresses(), before)
+    t.same(
+      account().projects.map(({ id, bgp }) => id === other && bgp.enabled),
+      [false, false],
+    )
+    const services = await world.services()
+    t.same(services.map(({ metadata }) => metadata.name).sort(), ['going', 'later', 'web'])
+    t.match(services.find(({ metadata }) => metadata.name === 'web')?.status?.loadBalancer?.ingress?.[0], { ip: /^\d/ })
+    await wrong.end()
+
+    start()
+    await eventually(async () => {
+      const left = await world.services()
+      return left.length === 2 && left.every(({ status }) => status?.loadBalancer?.ingress?.length)
+    }, 'with the right project all of it is done')
+    const [web] = (await world.services()).filter(({ metadata }) => metadata.name === 'web')
+    t.ok(before.includes(web?.status?.loadBalancer?.ingress?.[0]?.ip ?? ''), 'web has the address that it had')
+    t.equal(addresses().length, 2)
+  },
+)
 
 const network = { id: 5, name: 'kube', ip_range: '10.0.0.0/8', subnets: [{ ip_range: '10.0.0.0/24' }] }
 

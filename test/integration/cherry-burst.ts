@@ -27,7 +27,7 @@ export async function beginBurst(world: World, { nodes, services }: Burst): Prom
 }
 
 interface CherryState {
-  projects: { bgp: { enabled: boolean } }[]
+  projects: { id: number; bgp: { enabled: boolean } }[]
   servers: { hostname: string; bgp: { enabled: boolean }; tags: Record<string, string> }[]
   ips: { address: string; type: string; tags: Record<string, string>; target_server_id: number }[]
   settings: { apiserver_port?: number }

@@ -58,6 +58,8 @@ export function createCherryProvider(options: CherryProviderOptions): CloudProvi
     name: 'cherryservers',
     owns,
     credentialId: () => client.account(),
+    projectCredential: () => client.account(),
+    findsBeyondProject: true,
     async check(call) {
       try {
         await projects.get(call, { fresh: true })

@@ -4,15 +4,7 @@ import { parseSelector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
 import { kindOf, messageOf, permanent, throttled, transient } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
-import type {
-  Announcement,
-  Applied,
-  Change,
-  LoadBalancerPlan,
-  LoadBalancers,
-  Note,
-  ServiceIdentity,
-} from '../../provider.ts'
+import type { Announcement, Applied, Change, LoadBalancers, Note, ServiceIdentity, SoughtPlan } from '../../provider.ts'
 import type { Addresses } from '../addresses.ts'
 import type { CherryClient } from '../client.ts'
 import type { Address, Project } from '../model.ts'
@@ -54,7 +46,7 @@ type CherryChange = Change &
     | { kind: 'release-address'; address: Address }
   )
 
-interface CherryPlan extends LoadBalancerPlan {
+interface CherryPlan extends SoughtPlan {
   readonly changes: readonly CherryChange[]
   readonly context?: PlanContext
   /** Of a deletion: what all addresses of the Service have. */
@@ -229,6 +221,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       return {
         changes,
         notes: leftAlone.map(noteLeftAlone),
+        unmarked: keep === undefined,
         ...(context.addresses ? { ingress: context.addresses.map(asIngress) } : {}),
         announcement: preview.announcement,
         context,
@@ -275,6 +268,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         notes: reservations.length > 0 ? [] : strippedOf(service, list).map(noteLeftBehind),
         tags: tagsOf(owner),
         addresses: written,
+        unmarked: reservations.length === 0,
         announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
       }
     },
