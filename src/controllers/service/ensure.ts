@@ -10,6 +10,7 @@ import { annotateService, applyAnnouncement } from '../announcement/apply.ts'
 import { type Cluster, COMPONENT, countChanges, recordNotes, serviceObject } from '../cluster.ts'
 import { readFreshNodes, readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
+import { addressChange } from './address-change.ts'
 import { clearElsewhere } from './cleanup.ts'
 import { eligibleNodes } from './eligible.ts'
 import { elsewhereOf, nodesFor, type Place, placesOf } from './placement.ts'
@@ -59,6 +60,11 @@ export async function ensure(
     await expectEcho(cluster, token, withStatus(service, applied.ingress, given))
     const after = await writeStatus(cluster, service, applied.ingress, call, given)
     if (!after) return {}
+    const moved = addressChange(service.ingress, applied.ingress)
+    if (moved) {
+      event(moved.type, 'LoadBalancerAddressChanged', moved.message)
+      countChanges(cluster, 'service', [{ kind: 'change-address' }])
+    }
     // Nothing in the cluster points at them any more.
     const superseded = await applied.superseded?.(call)
     if (superseded) {
