@@ -252,11 +252,13 @@ t.test('a lost label and a chosen name: the address in the status proves whose i
 
 t.test('a protected load balancer outlives its Service, and can be taken over by name', async (t) => {
   const of = await open(t)
-  await of.ensure(service({ name: 'kept' }), nodes(1))
+  await of.ensure(service({ name: 'kept' }), nodes(1, 2))
   const { ipv4 } = lbOf(of).public_net
   of.simulator.control.mutate({ load_balancers: [{ name: 'kept', set: { protection: { delete: true } } }] })
   await of.remove(service({ name: 'kept' }))
   t.equal(lbOf(of).labels['hcloud-ccm/service-uid'], UID)
+  t.strictSame(targetsOf(lbOf(of)), [], 'its node ports may be those of another Service by tomorrow')
+  t.strictSame((await of.loadBalancers.planDeletion(service({ name: 'kept' }), of.call)).changes, [])
   const next = service({ name: 'kept' }, { uid: 'next' })
   await of.ensure(next, nodes(2))
   t.strictSame(

@@ -6,10 +6,10 @@ import { invalidFields, isBusy, isCode, isNotFound } from '../api-error.ts'
 import type { Begun, HcloudClient } from '../client.ts'
 import type { Action, LoadBalancer, LoadBalancerType } from '../model.ts'
 import type { ActOptions } from '../transport.ts'
-import type { LoadBalancerChange } from './changes.ts'
+import type { KnownTarget, LoadBalancerChange } from './changes.ts'
 import { type Creation, planCreation, targetBody } from './create.ts'
 import { listenerBody } from './listeners.ts'
-import { badTarget, type Planned, type Wanted } from './plan.ts'
+import { badTarget, type Planned, removal, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
 
 export interface ApplyOptions {
@@ -58,6 +58,18 @@ export async function applyChanges(
   }
   const misplaced = run.networkFault()
   return { lb, notes: run.notes, faults: run.faults, ...(misplaced ? { misplaced } : {}) }
+}
+
+/** Takes targets away, each on its own. Throws what kept one there. */
+export async function removeTargets(
+  id: number,
+  targets: readonly KnownTarget[],
+  options: ApplyOptions,
+  call: Call,
+): Promise<void> {
+  const run = createRun(id, options, call)
+  await run.carryOut(targets.map(removal))
+  for (const fault of run.faults) throw fault
 }
 
 /** Makes a load balancer, in one call if the API takes it, and returns it as it is afterwards. */

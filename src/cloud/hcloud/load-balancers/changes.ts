@@ -19,7 +19,7 @@ export type LoadBalancerChange = Change &
     | { kind: 'add-target'; target: KnownTarget; node: string }
     | { kind: 'remove-target'; target: KnownTarget }
     | { kind: 'delete-load-balancer'; id: number }
-    | { kind: 'release-load-balancer'; id: number; labels: Record<string, string> }
+    | { kind: 'release-load-balancer'; id: number; labels: Record<string, string>; targets: KnownTarget[] }
     | { kind: 'delete-certificate'; id: number; name: string }
   )
 

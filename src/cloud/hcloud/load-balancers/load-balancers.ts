@@ -12,7 +12,7 @@ import type { LoadBalancer } from '../model.ts'
 import type { ConfiguredNetwork } from '../network.ts'
 import type { Servers } from '../servers.ts'
 import { ANNOTATIONS, PREFIX } from './annotations.ts'
-import { applyChanges, comeBack, createLoadBalancer, createTurns } from './apply.ts'
+import { type ApplyOptions, applyChanges, comeBack, createLoadBalancer, createTurns, removeTargets } from './apply.ts'
 import { type CertificatePlan, deleteCertificate, ownCertificates } from './certificates.ts'
 import type { LoadBalancerChange } from './changes.ts'
 import { RELEASED_LABEL } from './names.ts'
@@ -50,9 +50,15 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
   const { client, actions, servers, network, settings, robot } = options
   const reads = createLoadBalancerReads(options)
   const types = createLoadBalancerTypes(options)
-  const pace = { oneByOne: false }
-  const inTurn = createTurns()
   const desireOptions = desireOptionsOf(settings)
+  const applyOptions: ApplyOptions = {
+    client,
+    actions,
+    reads,
+    pace: { oneByOne: false },
+    inTurn: createTurns(),
+    unusable: async (one, call) => judge(one, await servers.list(call, { fresh: true })),
+  }
   const plan = createPlanner({ reads, types, servers, network, ...(robot ? { robot } : {}) }, desireOptions)
 
   return {
@@ -64,14 +70,6 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       const { desired, certificates } = context
       const ids = await ensureCertificates(certificates, context.observed, call)
       const wanted: Wanted = { ...context.wanted, listeners: withCertificates(context.wanted.listeners, ids) }
-      const applyOptions = {
-        client,
-        actions,
-        reads,
-        pace,
-        inTurn,
-        unusable: async (one: Wanted) => judge(one, await servers.list(call, { fresh: true })),
-      }
       const observed =
         context.observed ?? (await createLoadBalancer(wanted, required(context.type), applyOptions, call))
       const replan = context.onlyTargets ? planOnlyTargets : planLoadBalancer
@@ -104,12 +102,15 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
           reason: 'LoadBalancerProtected',
           message: `load balancer "${lb.name}" (${lb.id}) is protected against deletion and stays; a Service with annotation ${PREFIX}name "${lb.name}" takes it over`,
         })
-        if (lb.labels[RELEASED_LABEL] === undefined)
+        // Its listeners lead to node ports that Kubernetes gives to other Services next.
+        const targets = lb.targets.filter((target) => target.type !== 'other')
+        if (lb.labels[RELEASED_LABEL] === undefined || targets.length > 0)
           changes.push({
             kind: 'release-load-balancer',
-            summary: `leave the protected load balancer "${lb.name}" to whoever adopts it`,
+            summary: `leave the protected load balancer "${lb.name}" to whoever adopts it, without its ${targets.length} targets`,
             id: lb.id,
             labels: { ...lb.labels, [RELEASED_LABEL]: 'true' },
+            targets,
           })
         return { changes, notes }
       }
@@ -136,8 +137,10 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
       for (const change of plan.changes as readonly LoadBalancerChange[]) {
         try {
           if (change.kind === 'delete-load-balancer') await client.loadBalancers.delete(change.id, call)
-          if (change.kind === 'release-load-balancer')
+          if (change.kind === 'release-load-balancer') {
+            await removeTargets(change.id, change.targets, applyOptions, call)
             await client.loadBalancers.update(change.id, { labels: change.labels }, call)
+          }
           if (change.kind === 'delete-certificate') await client.certificates.delete(change.id, call)
         } catch (error) {
           // Protected since it was looked at: the next look leaves it.

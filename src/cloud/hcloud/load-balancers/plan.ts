@@ -298,7 +298,7 @@ function addition({ node, target }: ResolvedTarget): LoadBalancerChange {
   return { kind: 'add-target', summary: `add node ${node} (${described(target)}) as a target`, target, node }
 }
 
-function removal(target: KnownTarget): LoadBalancerChange {
+export function removal(target: KnownTarget): LoadBalancerChange {
   return { kind: 'remove-target', summary: `remove target ${described(target)}`, target, withdraws: true }
 }
 
