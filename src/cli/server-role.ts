@@ -52,7 +52,7 @@ export async function startServerRole(
         clusters: new Map(
           settings.clusters.map((one) => [
             one.id,
-            { webhookKeys: one.webhookKeys, routes: routesOn(one), placing: one.placing },
+            { webhookKeys: one.webhookKeys, knative: one.knative, routes: routesOn(one), placing: one.placing },
           ]),
         ),
         enqueuer: createEnqueuer(queues),

@@ -6,6 +6,7 @@ import { conceal } from './conceal.ts'
 import { type Fault, type Notice, quoted } from './fault.ts'
 import { faultOfCertificates, isMapping, readYaml } from './files.ts'
 import { type Listen, parseDnsLabel, parseList } from './grammar.ts'
+import { faultsBetween, knativeOf } from './knative.ts'
 import { nearest } from './nearest.ts'
 import { placingOf } from './placing.ts'
 import { withPassword } from './redis-url.ts'
@@ -38,6 +39,7 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
   const values = resolve(PROCESS, { ...shared, sources: [...shared.sources, config.own] })
   const entries = await entriesOf(values.clustersFile, config, shared)
   const clusters = entries.map((entry) => clusterOf(entry, shared, env))
+  faults.push(...faultsBetween(clusters, (key, id) => `${key} of cluster ${id}`))
   for (const [name, path] of [
     ['WINDLASS_REDIS_CA_FILE', values.redisCaFile],
     ['WINDLASS_SERVER_CA_FILE', values.serverCaFile],
@@ -236,6 +238,7 @@ function clusterOf(
       ignoreOtherController: basics.ignoreOtherController,
       placing: placingOf(basics, clouds, { command, place: placed('') ?? (() => undefined), faults }),
       webhookKeys: keys !== undefined && 'value' in keys ? keys.value : [],
+      knative: knativeOf(basics, { place: placed('') ?? envOf, faults }),
       framework: {
         controllers: settings.controllers,
         clusterCidrs: settings.clusterCidr ?? [],
@@ -251,6 +254,8 @@ function clusterOf(
     'webhookKeys',
   )
 }
+
+const envOf = (key: keyof typeof CLUSTER) => (CLUSTER[key] as Setting).env ?? key
 
 const withoutOfOneCluster =
   (source: Source): Source =>

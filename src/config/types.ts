@@ -53,11 +53,32 @@ export interface ClusterSettings {
   kubernetes: KubernetesSettings
   /** Standard Webhooks secrets (`whsec_…` or base64); the first signs, all verify. Empty for `all` when none is set, and where none is needed. */
   webhookKeys: string[]
+  /** Who may send events by way of Knative; nobody if absent. */
+  knative?: KnativeSettings
   framework: FrameworkSettings
   /** Work beside another cloud controller manager. */
   ignoreOtherController: boolean
   placing: Placing
   clouds: { hcloud?: HcloudSettings; cherry?: CherrySettings }
+}
+
+export interface KnativeSettings {
+  /** Bearer tokens; any of them will do. */
+  tokens: string[]
+  /** Tokens of this issuer will do too. */
+  oidc?: OidcSettings
+}
+
+export interface OidcSettings {
+  /** As its tokens name it. */
+  issuer: string
+  audience: string
+  /** Any if absent. */
+  subject?: string
+  /** Where its keys are, if its discovery document is not to be asked. */
+  jwksUrl?: string
+  /** PEM file of extra certificate authorities. */
+  caFile?: string
 }
 
 /** At which cloud the load balancer of a Service is made; clouds by the names that their providers have. */

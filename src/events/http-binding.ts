@@ -9,7 +9,7 @@ export type Read<T> = (T & { faults?: undefined }) | ({ faults: Fault[] } & { [K
 
 /**
  * The one CloudEvent of a request, in either content mode, as JSON would have it. Nothing is checked but that it is JSON, and attributes in
- * headers stay as they came: the specification would have some of them in percent-encoding, its libraries send none so.
+ * headers stay as they came: the specification would have some of them in percent-encoding, and not every library of its own knows.
  * @param headers names in lower case, as Node gives them
  */
 export function readCloudEvent(headers: Headers, body: Buffer): Read<{ event: Record<string, unknown> }> {

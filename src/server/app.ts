@@ -10,6 +10,7 @@ import { securityHeaders } from './plugins/security-headers.ts'
 import { backlogRoute } from './routes/backlog.ts'
 import { eventsRoute } from './routes/events.ts'
 import { healthRoutes } from './routes/health.ts'
+import { knativeRoute } from './routes/knative.ts'
 import { metricsRoute } from './routes/metrics.ts'
 import { openapiRoute } from './routes/openapi.ts'
 
@@ -47,6 +48,7 @@ export async function buildServer(deps: ServerDeps): Promise<Server> {
     },
   })
   await app.register(eventsRoute, { deps, epochs })
+  await app.register(knativeRoute, { deps, epochs })
   await app.register(healthRoutes, { deps, draining })
   await app.register(metricsRoute, { deps })
   await app.register(backlogRoute, { deps })

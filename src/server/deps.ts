@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq'
 import type { Logger } from 'pino'
-import type { Placing } from '../config/types.ts'
+import type { KnativeSettings, Placing } from '../config/types.ts'
 import type { Backlog, Enqueuer } from '../queue/types.ts'
 import type { Stores } from '../state/stores.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -8,6 +8,8 @@ import type { Metrics } from '../telemetry/metrics.ts'
 export interface ServedCluster {
   /** Standard Webhooks secrets; any of them verifies. */
   webhookKeys: readonly string[]
+  /** Who may send events by way of Knative; nobody if absent. */
+  knative?: KnativeSettings
   /** Pod routes are kept for this cluster, so node changes that concern them are worth a job. */
   routes: boolean
   /** Which Services are ours. */

@@ -59,6 +59,7 @@ export const METRICS = {
   windlass_event_batch_duration_seconds: histogram('From the arrival of a batch until its answer.', REQUEST, [
     'cluster',
   ]),
+  windlass_knative_events_total: counter('Events of Knative, by the status of the answer.', ['cluster', 'status']),
   windlass_events_handled_total: counter('Events that cost no job: the state was what our own last run left.', [
     'cluster',
   ]),

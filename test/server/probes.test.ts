@@ -85,6 +85,7 @@ t.test('the description is OpenAPI 3.1 and has every route that is served', asyn
     'GET /readyz',
     'GET /v1/backlog',
     'POST /v1/clusters/{cluster}/events',
+    'POST /v1/clusters/{cluster}/knative',
   ])
   const served = [...h.server.app.printRoutes({ commonPrefix: false }).matchAll(/^[├└]── (\S+) \((\w+)/gm)]
     .map(([, path, method]) => `${method} ${path?.replace(/:(\w+)/g, '{$1}')}`)

@@ -12,6 +12,7 @@ import {
   parseListen,
   parseText,
 } from '../grammar.ts'
+import { parseBearerTokens, parseTrustedUrl } from '../knative.ts'
 import { parseRedisUrl } from '../redis-url.ts'
 import { COMMANDS, optional, secret, setting } from '../setting.ts'
 import { parseWebhookKeys } from '../webhook-keys.ts'
@@ -300,5 +301,54 @@ export const CLUSTER = {
     commands: ['forwarder', 'server', 'all', 'doctor'],
     required: ['forwarder', 'server'],
     doc: 'Standard Webhooks secrets with commas between, read at start: the first signs, all verify. `all` makes one of its own.',
+  }),
+  knativeTokens: secret({
+    env: 'WINDLASS_KNATIVE_TOKENS',
+    parse: parseBearerTokens,
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'Bearer tokens with commas between, read at start: who has one may send events of Knative for this cluster. Knative itself sends none: a gateway before the server has to add it.',
+  }),
+  knativeOidcIssuer: optional({
+    env: 'WINDLASS_KNATIVE_OIDC_ISSUER',
+    parse: parseTrustedUrl,
+    form: 'URL',
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'Issuer of the tokens that Knative sends along with this cluster’s events, as `kubectl get --raw /.well-known/openid-configuration` in that cluster tells it.',
+  }),
+  knativeOidcAudience: optional({
+    env: 'WINDLASS_KNATIVE_OIDC_AUDIENCE',
+    parse: parseText,
+    form: 'text',
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'Audience of these tokens, as the ApiServerSource has it at its sink. Clusters of one issuer have different ones.',
+  }),
+  knativeOidcSubject: optional({
+    env: 'WINDLASS_KNATIVE_OIDC_SUBJECT',
+    parse: parseText,
+    form: 'text',
+    defaultNote: 'any',
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'Subject of these tokens: `system:serviceaccount:NAMESPACE:NAME`, where `status.auth` of the ApiServerSource has the name.',
+  }),
+  knativeOidcJwksUrl: optional({
+    env: 'WINDLASS_KNATIVE_OIDC_JWKS_URL',
+    parse: parseTrustedUrl,
+    form: 'URL',
+    defaultNote: 'what the issuer’s discovery document says',
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'Where the issuer’s keys are, if the server can’t reach what the issuer is called; at an API server `/openid/v1/jwks`.',
+  }),
+  knativeOidcCaFile: optional({
+    env: 'WINDLASS_KNATIVE_OIDC_CA_FILE',
+    parse: parseText,
+    form: 'path',
+    ofOneCluster: true,
+    commands: ['server'],
+    doc: 'PEM file of further certificate authorities for the issuer.',
   }),
 }

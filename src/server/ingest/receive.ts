@@ -2,11 +2,23 @@ import { performance } from 'node:perf_hooks'
 import { messageOf, transient, WindlassError } from '../../errors.ts'
 import type { WindlassEvent } from '../../events/types.ts'
 import type { Enqueued, Trigger } from '../../queue/types.ts'
+import { traceIdOf } from '../../telemetry/traceparent.ts'
 import { beginSpan } from '../../telemetry/traces.ts'
 import type { ServedCluster, ServerDeps } from '../deps.ts'
 import type { EpochKeeper } from './epoch-keeper.ts'
 import { type Observed, observe } from './observe.ts'
 import { triggersFor } from './triggers.ts'
+
+export interface Batch {
+  cluster: string
+  /** Names the batch: the same each time that it comes. */
+  webhookId: string
+  events: readonly WindlassEvent[]
+  /** What it asks for outright, since no event says what changed. */
+  asked?: readonly Trigger[]
+  /** Its sender does not say when it missed a change of a Node. */
+  gaps?: boolean
+}
 
 export interface Receipt {
   /** Epoch of the Redis that holds what the batch asked for. */
@@ -17,11 +29,7 @@ export interface Receipt {
  * Takes a verified and valid batch: resolves only when Redis holds all that it asks for, and then for good, since a batch that comes again
  * does nothing. Whatever fails in between is repaired by the same batch coming again, or by the outbox if it does not.
  */
-export async function receive(
-  deps: ServerDeps,
-  epochs: EpochKeeper,
-  batch: { cluster: string; webhookId: string; events: readonly WindlassEvent[] },
-): Promise<Receipt> {
+export async function receive(deps: ServerDeps, epochs: EpochKeeper, batch: Batch): Promise<Receipt> {
   try {
     return await take(deps, epochs, batch)
   } catch (error) {
@@ -36,7 +44,7 @@ export async function receive(
 async function take(
   deps: ServerDeps,
   epochs: EpochKeeper,
-  { cluster, webhookId, events }: { cluster: string; webhookId: string; events: readonly WindlassEvent[] },
+  { cluster, webhookId, events, asked = [], gaps = false }: Batch,
 ): Promise<Receipt> {
   const { stores, enqueuer } = deps
   const begun = performance.now()
@@ -46,14 +54,15 @@ async function take(
     return { epoch }
   }
   const served = deps.clusters.get(cluster) ?? UNKNOWN
+  if (gaps) await stores.nodes.doubt(cluster)
   const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId, placing: served.placing })
   const pending = await stores.outbox.read(cluster)
-  const triggers = triggersFor(observed.seen, pending, served)
+  const triggers = triggersFor(observed.seen, pending, served, asked)
   const enqueued = await traced(triggers, (all) => enqueuer.enqueue(cluster, all))
   await stores.outbox.clear(cluster, pending)
   await stores.webhookIds.remember(cluster, webhookId)
   count(deps, cluster, events, observed, triggers)
-  tell(deps, { cluster, webhookId, begun }, events, observed, enqueued)
+  tell(deps, { cluster, webhookId, begun, asked }, events, observed, enqueued)
   return { epoch }
 }
 
@@ -107,7 +116,7 @@ function count(
 /** One line per batch, and one per object that changed, so that the way of one Service can be followed. */
 function tell(
   { log }: ServerDeps,
-  batch: { cluster: string; webhookId: string; begun: number },
+  batch: { cluster: string; webhookId: string; begun: number; asked: readonly Trigger[] },
   events: readonly WindlassEvent[],
   { seen, deleted, snapshots }: Observed,
   enqueued: readonly Enqueued[],
@@ -120,6 +129,12 @@ function tell(
     const { id: eventId, subject } = event
     log.info({ cluster, eventId, traceId, subject, verdict, jobId: jobs.get(subject) }, 'an object changed')
   }
+  for (const { key: subject, kind, eventId, traceparent } of batch.asked)
+    if (kind === 'node' || kind === 'service')
+      log.info(
+        { cluster, eventId, traceId: traceIdOf(traceparent), subject, verdict: 'asked', jobId: jobs.get(subject) },
+        'an object changed',
+      )
   for (const snapshot of snapshots) log.info({ cluster, ...snapshot }, 'a snapshot ended')
   const of = (verdict: string) => seen.filter((one) => one.verdict === verdict).length
   const level = events.length === 0 && enqueued.length === 0 ? 'debug' : 'info'

@@ -5,13 +5,14 @@ import type { Pending } from '../../state/outbox.ts'
 import type { Seen } from './observe.ts'
 
 /** Nodes join and leave in bursts: work on all of a cluster waits this long for the rest of the burst. */
-const GATHER_MS = 200
+export const GATHER_MS = 200
 
-/** What a batch asks for, and what the state still owes: one trigger per key. */
+/** What a batch asks for, by its events or outright, and what the state still owes: one trigger per key. */
 export function triggersFor(
   seen: readonly Seen[],
   pending: readonly Pending[],
   cluster: { routes: boolean },
+  asked: readonly Trigger[] = [],
 ): Trigger[] {
   const triggers = new Map<string, Trigger>()
   const add = (trigger: Trigger) => {
@@ -19,6 +20,7 @@ export function triggersFor(
     const urgency = other?.urgency === 'user' ? 'user' : trigger.urgency
     triggers.set(trigger.key, { ...other, ...trigger, urgency })
   }
+  for (const trigger of asked) if (trigger.kind !== 'route' || cluster.routes) add(trigger)
   for (const owed of pending) {
     const kind = kindOf(owed.key)
     if (kind === 'route' && !cluster.routes) continue

@@ -1,6 +1,12 @@
-import type { FastifyError, FastifyInstance } from 'fastify'
+import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf, WindlassError } from '../../errors.ts'
-import { BATCH_CONTENT_TYPE } from '../../events/types.ts'
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Of a route with a body: the content types that it takes, for people. */
+    contentTypes?: string
+  }
+}
 
 /** Seconds after which it is worth asking again when Redis could not be used. */
 const RETRY_AFTER_S = 2
@@ -21,16 +27,17 @@ export function answerErrors(app: FastifyInstance): void {
       request.log.error({ path: request.routeOptions.url, err: error }, 'a request failed')
       return reply.code(500).send({ message: 'The server failed; its log says more' })
     }
-    return reply.code(status).send({ message: sentence(error, request.routeOptions.bodyLimit) })
+    return reply.code(status).send({ message: sentence(error, request.routeOptions) })
   })
   app.setNotFoundHandler((_request, reply) =>
     reply.code(404).send({ message: 'Nothing is served here: /openapi.json lists what is' }),
   )
 }
 
-function sentence({ code, message }: FastifyError, bodyLimit: number | undefined): string {
+function sentence({ code, message }: FastifyError, { bodyLimit, config }: FastifyRequest['routeOptions']): string {
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
     return `The body is larger than ${bodyLimit} bytes: send fewer events at once`
-  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return `The content type must be ${BATCH_CONTENT_TYPE}`
+  if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' && config.contentTypes)
+    return `The content type must be ${config.contentTypes}`
   return message
 }

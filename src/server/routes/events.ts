@@ -73,7 +73,12 @@ export async function eventsRoute(
   app.post(
     '/v1/clusters/:cluster/events',
     // The schema is for people and clients; bytes are checked by `verify` and `parseBatch`.
-    { schema, validatorCompiler: () => () => true, attachValidation: true },
+    {
+      config: { contentTypes: BATCH_CONTENT_TYPE },
+      schema,
+      validatorCompiler: () => () => true,
+      attachValidation: true,
+    },
     async (request, reply) => {
       const { cluster } = request.params
       const bytes: unknown = request.body

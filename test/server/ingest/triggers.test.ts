@@ -12,6 +12,7 @@ const seen = (event: unknown, verdict: Seen['verdict'], more: Partial<Seen> = {}
   ...more,
 })
 const owed = (key: string, cause = 'changed', uid = 'u') => ({ key, cause, uid, entry: '' })
+const asked = { cause: 'x', urgency: 'user', kind: 'route', key: 'Cluster/routes', delayMs: 5000 } as const
 const node = nodeChanged(nodeOf('a', 1))
 const service = serviceChanged(serviceOf('a', 1))
 
@@ -45,6 +46,15 @@ const rows: [what: string, args: Parameters<typeof triggersFor>, expected: objec
     ],
   ],
   ['routes that are off are nobody’s work', [[], [owed('Cluster/routes')], { routes: false }], []],
+  [
+    'what is asked for outright is one with what the state owes, which is due sooner',
+    [[], [owed('Cluster/routes')], { routes: true }, [asked, { ...asked, kind: 'node', key: 'Node/a' }]],
+    [
+      { kind: 'route', delayMs: 200 },
+      { kind: 'node', key: 'Node/a' },
+    ],
+  ],
+  ['routes that are off are not asked for either', [[], [], { routes: false }, [asked]], []],
   [
     'the last event that changed the targets is to blame for the work on them',
     [
