@@ -11,6 +11,8 @@ export interface WindlassErrorOptions {
   cause?: unknown
   /** Unix time in milliseconds before which a retry is pointless. Only for `throttled`. */
   retryAtMs?: number
+  /** Unix time in milliseconds by which it is tried again, however long the backoff is by then. Only for `transient`. */
+  retryByMs?: number
   /** The cloud's or Kubernetes' own code, e.g. `uniqueness_error`, `Conflict`. */
   code?: string
   /** HTTP status, where there was an answer. */
@@ -24,6 +26,7 @@ export class WindlassError extends Error {
   override readonly name = 'WindlassError'
   readonly kind: ErrorKind
   readonly retryAtMs: number | undefined
+  readonly retryByMs: number | undefined
   readonly code: string | undefined
   readonly status: number | undefined
   readonly faults: readonly string[] | undefined
@@ -32,6 +35,7 @@ export class WindlassError extends Error {
     super(excerpt(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.kind = kind
     this.retryAtMs = options.retryAtMs
+    this.retryByMs = options.retryByMs
     this.code = options.code
     this.status = options.status
     this.faults = options.faults?.map((fault) => excerpt(fault))

@@ -108,6 +108,7 @@ function emptyState(): ClusterState {
     sightings: {
       seen: async (providerIds) => providerIds.map(() => 0),
       lastSeen: async () => undefined,
+      knows: async () => false,
       notFound: async (): Promise<Absence> => ({ firstAtMs: Date.now(), lastAtMs: Date.now() }),
     },
     async allowDeletion(nodeUid, nodeCount) {

@@ -227,6 +227,8 @@ export interface RoutesApplied {
   routed: Set<string>
   /** Why the others have not. */
   failed: Map<string, Error>
+  /** Nodes without pod CIDRs that a route of the cluster's ranges led to. */
+  unassigned: Set<string>
   /** Why routes that lead to no node are still there. */
   leftOver: Error[]
   notes: Note[]

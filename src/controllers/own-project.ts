@@ -10,7 +10,7 @@ const MACHINES_REMEMBERED = 10
 /**
  * Whether the project in use shows the cluster's machines, now or before. With the token or the id of another project every answer is a good
  * one about other people's things: nothing of ours is there, and what has our names is not ours. `unknown`: no node says yet which
- * machine it is.
+ * machine it is, and none did before.
  */
 export async function showsOurMachines(
   cluster: Pick<Cluster, 'state'>,
@@ -24,7 +24,10 @@ export async function showsOurMachines(
       ? [providerId]
       : [],
   )
-  if (machines.length === 0) return 'unknown'
+  if (machines.length === 0) {
+    const known = !cloud.findsBeyondProject && (await cluster.state.sightings.knows(credential))
+    return known ? 'yes' : 'unknown'
+  }
   const remembered = cloud.findsBeyondProject ? [] : machines.slice(0, MACHINES_REMEMBERED)
   for (const machine of remembered)
     if ((await cluster.state.sightings.lastSeen(machine))?.credentialId === credential) return 'yes'

@@ -33,6 +33,7 @@ export interface ClusterState {
     /** Returns when each was seen last before, in Unix milliseconds; 0 for never. */
     seen(providerIds: readonly string[], credentialId: string): Promise<number[]>
     lastSeen(providerId: string): Promise<Sighting | undefined>
+    knows(credentialId: string): Promise<boolean>
     notFound(providerId: string): Promise<Absence>
   }
   allowDeletion(nodeUid: string, nodeCount: number): Promise<DeletionVerdict>
@@ -65,6 +66,7 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
     sightings: {
       seen: (providerIds, credentialId) => sightings.seen(cluster, providerIds, credentialId, nowMs()),
       lastSeen: (providerId) => sightings.lastSeen(cluster, providerId),
+      knows: (credentialId) => sightings.knows(cluster, credentialId),
       notFound: (providerId) => sightings.notFound(cluster, providerId, nowMs()),
     },
     allowDeletion: (nodeUid, nodeCount) => deletions.allow(cluster, nodeUid, nodeCount, nowMs()),

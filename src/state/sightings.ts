@@ -23,6 +23,8 @@ export interface Sightings {
    */
   seen(cluster: string, providerIds: readonly string[], credentialId: string, atMs: number): Promise<number[]>
   lastSeen(cluster: string, providerId: string): Promise<Sighting | undefined>
+  /** The credential was once answered with a machine of the cluster, whether its Node is there still or not. */
+  knows(cluster: string, credentialId: string): Promise<boolean>
   /** The cloud answered, by id, that there is no such machine. Returns the absence with this answer in it. */
   notFound(cluster: string, providerId: string, atMs: number): Promise<Absence>
   absence(cluster: string, providerId: string): Promise<Absence | undefined>
@@ -84,6 +86,9 @@ export function createSightings(redis: Redis, prefix: string): Sightings {
       const [at, by] = keys(cluster) as [string, string]
       const [atMs, credentialId] = await Promise.all([redis.zscore(at, providerId), redis.hget(by, providerId)])
       return atMs === null || credentialId === null ? undefined : { atMs: Number(atMs), credentialId }
+    },
+    async knows(cluster, credentialId) {
+      return (await redis.hvals(stateKey(prefix, cluster, 'seen:by'))).includes(credentialId)
     },
     async notFound(cluster, providerId, atMs) {
       const [firstAtMs, lastAtMs] = listOf(await notFound(keys(cluster), [providerId, atMs])).map(Number)

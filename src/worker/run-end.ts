@@ -95,7 +95,9 @@ async function throttle(over: Over, error: unknown): Promise<Outcome> {
 
 async function retry(over: Over, error: unknown): Promise<Outcome> {
   const { queue, job, token, ranMs } = over
-  const waitMs = over.backoffMs(job.data.kind, job.attemptsMade + 1, Math.random())
+  const byMs = (error instanceof WindlassError ? error.retryByMs : undefined) ?? Number.POSITIVE_INFINITY
+  const backoffMs = over.backoffMs(job.data.kind, job.attemptsMade + 1, Math.random())
+  const waitMs = Math.max(0, Math.min(backoffMs, byMs - Date.now()))
   // A change cuts the backoff short, but not below the floor.
   const floorMs = Math.max(0, Math.ceil(Math.min(over.floorMs, waitMs) - ranMs))
   const { due } = await queue.ledger.hold(job.data.key, floorMs)

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { NODES } from '../../src/kubernetes/resources.ts'
 import { eventually, isInitialised, startWorld, type World } from './world.ts'
 
 const network = { id: 5, name: 'kube', ip_range: '10.0.0.0/8', subnets: [{ ip_range: '10.0.0.0/24' }] }
@@ -70,6 +71,25 @@ t.test('what could not be done to the network is done later, without a change of
     'to wait for the network is no failure',
   )
 })
+
+t.test(
+  'the last node takes its route with it, and one without a pod CIDR gets no pods by a route of before',
+  async (t) => {
+    const world = await open(t)
+    world.start('all', { env, args: ['--cluster-cidr=10.244.0.0/16'] })
+    await world.addNode('w1', { podCIDR: '10.244.1.0/24' })
+    await eventually(async () => `${await conditionsIn(world)}` === 'False RouteCreated', 'the node has its route')
+    await world.api.delete(NODES, { name: 'w1' }, world.call)
+    await eventually(async () => routesIn(world)?.length === 0, 'it goes with its node')
+
+    world.hcloud.control.mutate({
+      networks: [{ name: 'kube', set: { routes: [{ destination: '10.244.1.0/24', gateway: '10.0.0.11' }] } }],
+    })
+    await world.addNode('w1')
+    await eventually(async () => `${await conditionsIn(world)}` === 'True NoRouteCreated', 'it has none, and says so')
+    t.same(routesIn(world), [])
+  },
+)
 
 t.test('without a cluster CIDR no node is said to be unreachable', async (t) => {
   const world = await open(t)

@@ -20,6 +20,15 @@ t.test('the last sighting is remembered with its credential, and never moves bac
   t.equal(await sightings.lastSeen(fresh(), 'hcloud://1'), undefined, 'by cluster')
 })
 
+t.test('a credential is known by any machine that it showed', async (t) => {
+  const c = fresh()
+  t.notOk(await sightings.knows(c, 'first'))
+  await sightings.seen(c, ['hcloud://1', 'hcloud://2'], 'first', NOW)
+  t.ok(await sightings.knows(c, 'first'))
+  t.notOk(await sightings.knows(c, 'second'))
+  t.notOk(await sightings.knows(fresh(), 'first'), 'by cluster')
+})
+
 t.test('an absence lasts from its first to its last answer', async (t) => {
   const c = fresh()
   t.equal(await sightings.absence(c, 'x'), undefined)

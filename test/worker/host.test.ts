@@ -327,6 +327,24 @@ t.test('a run that gives up by itself is put off, and an unknown error is tried 
   t.same(outcomes, ['aborted', 'retry', 'done'])
 })
 
+t.test('a run that fails in passing says by when it comes again, however long the backoff is', async (t) => {
+  const rig = await startRig(t)
+  let runs = 0
+  startWorkers(
+    t,
+    rig,
+    async () => {
+      runs++
+      if (runs < 3) throw transient('in part', { retryByMs: Date.now() + 20 })
+      return {}
+    },
+    { timings: { floorMs: 10 }, backoffMs: () => 600_000 },
+  )
+  await rig.enqueue('c', [trigger('web')])
+  await eventually(() => runs === 3)
+  t.equal(runs, 3)
+})
+
 t.test('a run that takes too long is told to stop, and tried again', async (t) => {
   const rig = await startRig(t)
   const outcomes: string[] = []

@@ -24,10 +24,11 @@ export async function planAllRoutes(
     item.notes.push(...plan.notes)
     // What is not yet routed gets its condition with its route.
     if (plan.changes.length > 0) return item
-    const { routed, failed } = await routes.apply(plan, call)
-    for (const [name, error] of failed) item.faults.push(...faultsOf(error).map((fault) => `node ${name}: ${fault}`))
+    const applied = await routes.apply(plan, call)
+    for (const [name, error] of applied.failed)
+      item.faults.push(...faultsOf(error).map((fault) => `node ${name}: ${fault}`))
     for (const node of nodes) {
-      const wanted = wantedNetworkCondition(node, routed.has(node.name))
+      const wanted = wantedNetworkCondition(node, applied)
       if (wanted)
         item.changes.push({
           at: 'kubernetes',

@@ -4,7 +4,7 @@ import { permanent, transient, type WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Note } from '../provider.ts'
 import type { CloudServerId, Network, Server } from './model.ts'
-import { parseProviderId } from './provider-id.ts'
+import { cloudProviderId, parseProviderId } from './provider-id.ts'
 
 export type RouteChange =
   | { kind: 'add-route'; summary: string; destination: string; gateway: string; node: string }
@@ -22,6 +22,8 @@ export interface PlannedRoutes {
   failed: Map<string, WindlassError>
   /** Nodes with a pod CIDR outside the cluster's ranges. */
   outside: Set<string>
+  /** Nodes that have no pod CIDR, while a route of the cluster's ranges leads to them. */
+  unassigned: Set<string>
   /** A route of a node that is there is taken away, by what the list of servers says. */
   withdraws: boolean
 }
@@ -40,6 +42,18 @@ export function planRoutes(
   const clusterCidrs = cidrs.flatMap((cidr) => networkOf(cidr) ?? [])
   const byId = new Map<CloudServerId, Server>(servers.map((server) => [server.id, server]))
   const present = new Map(network.routes.map((route) => [networkOf(route.destination) ?? route.destination, route]))
+  const ours = network.routes.filter(({ destination }) => {
+    const known = networkOf(destination) ?? destination
+    return clusterCidrs.some((cidr) => touches(known, cidr))
+  })
+  const led = new Set(ours.map(({ gateway }) => gateway))
+  /** A node that just joined anew has no provider id yet. */
+  const isLedTo = ({ name, providerId }: NodeProjection) =>
+    servers.some(
+      (server) =>
+        (providerId === undefined ? server.name === name : cloudProviderId(server.id) === providerId) &&
+        server.privateNets.some(({ network: of, ip }) => of === network.id && led.has(ip)),
+    )
   const expected = new Set<string>()
   const planned: PlannedRoutes = {
     changes: [],
@@ -48,14 +62,18 @@ export function planRoutes(
     changing: new Set(),
     failed: new Map(),
     outside: new Set(),
+    unassigned: new Set(),
     withdraws: false,
   }
   const additions: RouteChange[] = []
   for (const node of [...nodes].sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const destinations = node.podCidrs.flatMap((cidr) => networkOf(cidr) ?? [])
-    if (node.podCidrs.length === 0) continue
-    if (destinations.length === 0) {
+    if (node.podCidrs.length > 0 && destinations.length === 0) {
       planned.routed.add(node.name)
+      continue
+    }
+    if (destinations.length === 0) {
+      if (isLedTo(node)) planned.unassigned.add(node.name)
       continue
     }
     const gateway = gatewayOf(node, byId, network)
@@ -80,6 +98,10 @@ export function planRoutes(
         planned.failed.set(node.name, outsideFault(node.name, destination))
         continue
       }
+      if (!isInternalOf(node, gateway)) {
+        planned.failed.set(node.name, notYetListed(node.name, gateway))
+        continue
+      }
       complete = false
       if (route)
         additions.push({
@@ -99,10 +121,7 @@ export function planRoutes(
     if (!complete) planned.changing.add(node.name)
     else if (!planned.failed.has(node.name)) planned.routed.add(node.name)
   }
-  const stale = network.routes.filter(({ destination }) => {
-    const known = networkOf(destination) ?? destination
-    return !expected.has(known) && clusterCidrs.some((cidr) => touches(known, cidr))
-  })
+  const stale = ours.filter(({ destination }) => !expected.has(networkOf(destination) ?? destination))
   planned.changes = [
     ...stale.map(
       (route): RouteChange => ({
@@ -149,10 +168,15 @@ function gatewayOf(
     return transient(`node ${name} gets no route: server ${server.name} is not attached to network ${network.name}`, {
       code: NOT_ATTACHED,
     })
-  if (!node.addresses.some(({ type, address }) => type === 'InternalIP' && address === gateway))
-    return transient(`node ${name} gets no route yet: ${gateway} is not among its addresses`)
   return gateway
 }
+
+/** A route that is there already stays while the node has no addresses yet. */
+const isInternalOf = ({ addresses }: NodeProjection, gateway: string) =>
+  addresses.some(({ type, address }) => type === 'InternalIP' && address === gateway)
+
+const notYetListed = (node: string, gateway: string) =>
+  transient(`node ${node} gets no route yet: ${gateway} is not among its addresses`)
 
 /** IPv4 only; host bits cleared. */
 function networkOf(cidr: string): string | undefined {

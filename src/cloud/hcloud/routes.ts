@@ -93,7 +93,8 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       const leftOver: Error[] = []
       /** Nodes of which a change did not work in this run: what it makes room for is not made. */
       const stopped = new Set<string>()
-      if (!planned) return { routed, failed, leftOver, notes: [] }
+      const unassigned = new Set(planned?.unassigned ?? [])
+      if (!planned) return { routed, failed, unassigned, leftOver, notes: [] }
       const id = await network.id(call)
       if (id === undefined) throw permanent('No network is configured: set HCLOUD_NETWORK to its name or id.')
       for (const change of planned.changes) {
@@ -112,7 +113,7 @@ export function createRoutes({ client, actions, servers, network }: RoutesOption
       }
       for (const node of planned.changing) if (!failed.has(node)) routed.add(node)
       for (const node of failed.keys()) routed.delete(node)
-      return { routed, failed, leftOver, notes: [] }
+      return { routed, failed, unassigned, leftOver, notes: [] }
     },
   }
 }

@@ -1,5 +1,5 @@
 import type { Call } from '../../call.ts'
-import type { CloudProvider, RoutePlan, Routes } from '../../cloud/provider.ts'
+import type { CloudProvider, RoutePlan, Routes, RoutesApplied } from '../../cloud/provider.ts'
 import { type ErrorKind, kindOf, messageOf, throttled, transient, WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
@@ -28,22 +28,21 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
   const byName = new Map(nodes.map((node) => [node.name, node]))
   const plan = await planNetwork(cluster, cloud, routes, nodes, call)
   measure(cluster, plan)
-  const { routed, failed, leftOver, notes } = await routes.apply(plan, call)
+  const applied = await routes.apply(plan, call)
+  const { failed, leftOver, notes } = applied
   if (failed.size === 0) countChanges(cluster, 'route', plan.changes)
   for (const note of [...plan.notes, ...notes])
     if (note.node !== undefined) {
       const node = byName.get(note.node)
       if (node) recordNotes(cluster, nodeObject(node), [note], byName)
     }
-  const conflicts = await Promise.allSettled(
-    nodes.map((node) => setNetworkCondition(cluster, node, routed.has(node.name), failed.get(node.name), call)),
-  )
+  const conflicts = await Promise.allSettled(nodes.map((node) => setNetworkCondition(cluster, node, applied, call)))
   const faults = [
     ...failed.values(),
     ...leftOver,
     ...conflicts.flatMap((one): unknown[] => (one.status === 'rejected' ? [one.reason] : [])),
   ]
-  const again = comeBack(faults)
+  const again = comeBack(faults, cluster.nowMs() + (routeReconciliationPeriodMs ?? Number.POSITIVE_INFINITY))
   if (again) throw again
   return routeReconciliationPeriodMs === undefined ? {} : { requeueAfterMs: routeReconciliationPeriodMs }
 }
@@ -55,11 +54,11 @@ function measure({ id: cluster, metrics }: Cluster, { outside, use }: RoutePlan)
   metrics?.set('windlass_network_routes_limit', use.limit, { cluster })
 }
 
-/** For what may pass by itself; undefined when nothing of it does. */
-function comeBack(faults: readonly unknown[]): WindlassError | undefined {
+/** For what may pass by itself; undefined when nothing of it does. Other nodes' routes are looked at in their time whatever fails of one. */
+function comeBack(faults: readonly unknown[], byMs: number): WindlassError | undefined {
   const of = (kind: ErrorKind) => faults.filter((fault) => kindOf(fault) === kind)
   const why = `The routes of the network are not in order: ${faults.map(messageOf).join('; ')}`
-  if (of('transient').length > 0) return transient(why)
+  if (of('transient').length > 0) return transient(why, { retryByMs: byMs })
   const waits = of('throttled').flatMap((fault) => (fault instanceof WindlassError ? (fault.retryAtMs ?? []) : []))
   return waits.length > 0 ? throttled(why, Math.min(...waits)) : undefined
 }
@@ -86,10 +85,16 @@ export async function planNetwork(
   return plan
 }
 
-/** What the condition NetworkUnavailable of a node has to become; undefined when it is so, or none of ours. */
-export function wantedNetworkCondition(node: NodeProjection, routed: boolean) {
-  if (node.podCidrs.length === 0) return undefined
-  const wanted = routed ? CREATED : MISSING
+/**
+ * What the condition NetworkUnavailable of a node has to become; undefined when it is so, or none of ours. A node without pod CIDRs keeps
+ * what it has, unless a route of before led to it.
+ */
+export function wantedNetworkCondition(
+  node: NodeProjection,
+  { routed, unassigned }: Pick<RoutesApplied, 'routed' | 'unassigned'>,
+) {
+  if (node.podCidrs.length === 0 && !unassigned.has(node.name)) return undefined
+  const wanted = routed.has(node.name) ? CREATED : MISSING
   const present = node.networkUnavailable
   return present?.status === wanted.status && present.reason === wanted.reason ? undefined : wanted
 }
@@ -97,10 +102,10 @@ export function wantedNetworkCondition(node: NodeProjection, routed: boolean) {
 async function setNetworkCondition(
   cluster: Cluster,
   node: NodeProjection,
-  routed: boolean,
-  failure: Error | undefined,
+  applied: RoutesApplied,
   call: Call,
 ): Promise<void> {
+  const failure = applied.failed.get(node.name)
   // That a node has no provider id or address yet is told when its initialisation fails; waiting for the network is no failure.
   if (failure && kindOf(failure) !== 'throttled' && !isUninitialised(node))
     cluster.recorder.record({
@@ -110,7 +115,7 @@ async function setNetworkCondition(
       message: `Pod traffic to node ${node.name} is not routed: ${messageOf(failure)}`,
       component: COMPONENT.route,
     })
-  const wanted = wantedNetworkCondition(node, routed)
+  const wanted = wantedNetworkCondition(node, applied)
   if (!wanted) return
   const now = new Date(cluster.nowMs()).toISOString()
   const condition = { type: 'NetworkUnavailable', ...wanted, lastHeartbeatTime: now, lastTransitionTime: now }

@@ -92,6 +92,38 @@ t.test('the route of a node that is there stays while its server can not be seen
   t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.244.9.0/24 10.0.0.19'])
 })
 
+t.test('a route that is there is enough for a node that lists no addresses yet', async (t) => {
+  const of = await open(t, {
+    account: {
+      networks: [network([{ destination: '10.244.1.0/24', gateway: '10.0.0.11' }])],
+      servers: [server(1), server(2)],
+    },
+  })
+  const { routed: done, failed } = await of.run([routed(1, { addresses: [] }), routed(2, { addresses: [] })])
+  t.strictSame([...done], ['n1'])
+  t.match(failed.get('n2'), { kind: 'transient', message: /10.0.0.12 is not among its addresses/ })
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
+})
+
+t.test('a node without pod CIDRs is told apart if a route of before led to it', async (t) => {
+  const of = await open(t, {
+    account: {
+      networks: [
+        network([
+          { destination: '10.244.1.0/24', gateway: '10.0.0.11' },
+          { destination: '0.0.0.0/0', gateway: '10.0.0.12' },
+        ]),
+      ],
+      servers: [server(1), server(2)],
+    },
+  })
+  const nodes = [routed(1, { podCidrs: [] }), routed(2, { podCidrs: [] })]
+  const { routed: done, failed, unassigned } = await of.run(nodes)
+  t.strictSame([[...unassigned], [...done], [...failed]], [['n1'], [], []])
+  t.strictSame(of.present(), ['0.0.0.0/0 10.0.0.12'], 'others route what they like to a node')
+  t.strictSame([...(await of.run(nodes)).unassigned], [])
+})
+
 t.test('the same address in another network is another server', async (t) => {
   const second = { ...network(), id: 501, name: 'second' }
   const of = await open(t, {
