@@ -32,7 +32,8 @@ export type Loaded = { settings: Settings; json: boolean; notices: Notice[] } | 
 /** Reads, checks and joins all settings that a command uses: flag, then environment, then file, then default. All faults at once. */
 export async function loadSettings({ command, flags, env }: LoadInput): Promise<Loaded> {
   const faults: Fault[] = []
-  const notices: Notice[] = [...noticesOfIgnored(flags, env), ...misspelt(env)]
+  const slips = misspelt(env)
+  const notices: Notice[] = [...noticesOfIgnored(flags, env), ...slips]
   const shared: Resolution = { command, sources: [flagSource(flags), envSource(env)], faults, notices }
 
   const config = await configOf(shared)
@@ -47,7 +48,8 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
     const fault = path === undefined ? undefined : faultOfCertificates(path)
     if (fault !== undefined) faults.push({ name, message: `${JSON.stringify(path)} ${fault}` })
   }
-  return faults.length > 0 ? { faults } : { settings: settingsOf(values, clusters), json: values.json, notices }
+  // A slip may be why something is missing.
+  return faults.length > 0 ? { faults: [...faults, ...slips] } : { settings: settingsOf(values, clusters), json: values.json, notices }
 }
 
 type Mapping = Readonly<Record<string, unknown>>

@@ -470,6 +470,9 @@ t.test('a variable with a slip is told, one that Kubernetes makes of a Service i
     WINDLASS_REDIS_SERVICE_HOST: 'x',
   })
   t.equal(notices.trim(), 'HCLOUD_NETWRK is no setting, the nearest is HCLOUD_NETWORK')
+  const text = await faults({ ...BASE, HCLOUD_TOKNE: 'planted', HCLOUD_DEBUG: 'true' })
+  t.match(text, /HCLOUD_TOKEN is missing[\s\S]*HCLOUD_TOKNE is no setting, the nearest is HCLOUD_TOKEN/)
+  t.notMatch(text, 'planted')
 })
 
 t.test('many clusters stand in one file', async (t) => {
