@@ -49,7 +49,9 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
     if (fault !== undefined) faults.push({ name, message: `${JSON.stringify(path)} ${fault}` })
   }
   // A slip may be why something is missing.
-  return faults.length > 0 ? { faults: [...faults, ...slips] } : { settings: settingsOf(values, clusters), json: values.json, notices }
+  return faults.length > 0
+    ? { faults: [...faults, ...slips] }
+    : { settings: settingsOf(values, clusters), json: values.json, notices }
 }
 
 type Mapping = Readonly<Record<string, unknown>>
