@@ -15,15 +15,21 @@ import type { WorkKind } from '../../src/queue/types.ts'
 import { createStores } from '../../src/state/stores.ts'
 import type { World } from '../integration/world.ts'
 
+export interface Point {
+  write: number
+  happens?(): Promise<void>
+}
+
 export interface ShortLived {
   /**
-   * One run of a worker that has just started, and ends with it: nothing is remembered but what is in Redis. It dies before its write
-   * number `dieAt` (from 1). Resolves to whether it died, or failed in passing, or came to its end.
+   * One run of a worker that has just started, and ends with it: nothing is remembered but what is in Redis. Before its write number
+   * `point.write` (from 1) something happens; without anything to happen, the worker dies. Resolves to whether it died, or failed in
+   * passing, or came to its end.
    */
   run(
     kind: WorkKind,
     key: string,
-    dieAt?: number,
+    point?: Point,
   ): Promise<{ writes: string[]; end: 'died' | 'failed' | 'done'; error?: unknown }>
   /** Runs until one comes to its end; throws what the last one failed with if none does, or what none would get over soon. */
   settle(kind: WorkKind, key: string): Promise<void>
@@ -66,17 +72,17 @@ export async function shortLived(world: World, env: Record<string, string> = {})
     }
   }
 
-  const run: ShortLived['run'] = async (kind, key, dieAt) => {
+  const run: ShortLived['run'] = async (kind, key, point) => {
     const { cluster, close } = openCluster()
     const writes: string[] = []
     let dead = false
     const call: Call = {
       ...world.call,
       async beforeWrite(what) {
-        if (dead || writes.length + 1 === dieAt) {
-          dead = true
-          throw aborted(`died before ${what}`)
-        }
+        const reached = writes.length + 1 === point?.write
+        if (reached && point?.happens) await point.happens()
+        else if (reached) dead = true
+        if (dead) throw aborted(`died before ${what}`)
         writes.push(what)
       },
     }

@@ -1,6 +1,6 @@
 /**
- * A worker dies before each of the writes that a Service takes, or the answer to each of its requests to the cloud is lost; then workers that
- * know nothing of it go on. In the end there is one of everything, and nothing once the Service has gone.
+ * A worker dies before each of the writes that a Service takes, or somebody deletes what there is by then, or the answer to each of its
+ * requests to the cloud is lost; then workers that know nothing of it go on. In the end there is one of everything, and nothing once the Service has gone.
  */
 import t, { type Test } from 'tap'
 import { WindlassError } from '../../../src/errors.ts'
@@ -21,6 +21,8 @@ interface Cloud {
   present(): Promise<string[]>
   /** Addresses at the cloud of the Service of this uid. */
   addressesOf(uid: string): string[]
+  /** Behind the back of everybody. */
+  vanish(): Promise<void>
   loseAnswer(method: string, after: number): void
   /** Whether that was done to a request, and no more of it. */
   lost(): boolean
@@ -32,8 +34,8 @@ const serviceOf = (world: World, name: string) =>
   world.api.get(SERVICES, { namespace: 'default', name }, world.call) as Promise<KubeService | undefined>
 
 /** Each disturbance answers whether there was such a point. */
-function disturbances({ world, workers, loseAnswer, lost }: Cloud): Record<string, Disturbance> {
-  const dies: Disturbance = async (key, point) => (await workers.run('service', key, point)).end === 'died'
+function disturbances({ world, workers, vanish, loseAnswer, lost }: Cloud): Record<string, Disturbance> {
+  const dies: Disturbance = async (key, write) => (await workers.run('service', key, { write })).end === 'died'
   const loses =
     (method: string): Disturbance =>
     async (key, point) => {
@@ -46,6 +48,15 @@ function disturbances({ world, workers, loseAnswer, lost }: Cloud): Record<strin
     'a worker dies, and Redis forgets everything': async (key, point) => {
       const reached = await dies(key, point)
       await world.redis.flush()
+      return reached
+    },
+    'somebody deletes it': async (key, write) => {
+      let reached = false
+      const happens = async () => {
+        reached = true
+        await vanish()
+      }
+      await workers.run('service', key, { write, happens })
       return reached
     },
     'the answer to a POST is lost': loses('POST'),
@@ -174,6 +185,9 @@ t.test('at Hetzner', async (t) => {
           public_net.ipv6.ip,
           ...private_net.map(({ ip }) => ip),
         ]),
+    async vanish() {
+      control.mutate({ load_balancers: state().load_balancers.map(({ name }) => ({ name, delete: true })) })
+    },
     loseAnswer(method, after) {
       before = dropped()
       control.fault({ method, path: '', kind: 'drop-after-commit', after })
@@ -239,6 +253,11 @@ t.test('at Cherry Servers', async (t) => {
       floating()
         .filter(({ tags }) => tags['windlass-uid'] === uid)
         .map(({ address }) => address),
+    async vanish() {
+      await control.mutate({ ips: floating().map(({ address }) => ({ address, $delete: true })) })
+      // That an address was made a moment ago counts before a list that does not show it, for half a minute: that is over.
+      await world.redis.flush()
+    },
     loseAnswer(method, after) {
       before = dropped()
       control.fault({ method, path: '', kind: 'drop-after-commit', after, times: 1 })
