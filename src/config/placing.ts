@@ -3,6 +3,9 @@ import type { Command, Values } from './setting.ts'
 import type { CLUSTER } from './table/windlass.ts'
 import type { ClusterSettings, Placing } from './types.ts'
 
+/** In place of a cloud: Services without a class are somebody else's. */
+export const NOWHERE = 'none'
+
 /** How Services find their cloud. What a server knows is enough to tell ours from others'; where they go is for those who know the clouds. */
 export function placingOf(
   {
@@ -29,6 +32,7 @@ export function placingOf(
 
 /** Why no load balancer can be made at a cloud. */
 function lackOf(cloud: string, { hcloud, cherry }: ClusterSettings['clouds']): string | undefined {
+  if (cloud === NOWHERE) return undefined
   if (cloud === 'hcloud') {
     if (hcloud === undefined) return 'names hcloud, which is not set up: set HCLOUD_TOKEN'
     return hcloud.loadBalancers.enabled

@@ -85,7 +85,7 @@ export interface OidcSettings {
 export interface Placing {
   /** By `spec.loadBalancerClass`. A Service of any other class is somebody else's. */
   classes: Readonly<Record<string, string>>
-  /** Of Services without a class; the first cloud that has load balancers if absent. */
+  /** Of Services without a class: a cloud, or `none` for nowhere; the first cloud that has load balancers if absent. */
   unclassed?: string
 }
 

@@ -28,6 +28,7 @@ t.test('each cloud has a class, and nobody has to choose where Services without 
   }
   const wanted = { classes: { hetzner: 'hcloud', 'example.com/metallb': 'cherryservers' }, unclassed: 'cherryservers' }
   t.same(await placing(named), wanted)
+  t.match(await placing({ ...HETZNER, WINDLASS_DEFAULT_LOAD_BALANCER: 'none' }), { unclassed: 'none' })
 })
 
 t.test('a server tells by the same classes what is ours, and need not know the clouds', async (t) => {

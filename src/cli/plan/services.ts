@@ -2,7 +2,7 @@ import type { Call } from '../../call.ts'
 import type { Announcement, Change, LoadBalancers } from '../../cloud/provider.ts'
 import { differing, planAnnouncement } from '../../controllers/announcement/apply.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
-import { elsewhereOf, type Place, placeOf, placesOf } from '../../controllers/service/placement.ts'
+import { elsewhereOf, isOfOthers, type Place, placeOf, placesOf } from '../../controllers/service/placement.ts'
 import { isKeptOff, isLeftAlone, planDeletion, planWithNodes } from '../../controllers/service/planning.ts'
 import { sameIngress } from '../../controllers/service/status.ts'
 import { CLEANUP_FINALIZER, isOfOurClass, needsCleanup, wantsLoadBalancer } from '../../controllers/service/wants.ts'
@@ -27,6 +27,8 @@ export async function planOneService(cluster: Cluster, service: ServiceProjectio
   if (!isOfOurClass(service, placing))
     return { ...item, skipped: `its load balancer class ${service.loadBalancerClass} is somebody else's` }
   try {
+    if (await isOfOthers(cluster, service, undefined, call))
+      return { ...item, skipped: 'it has no load balancer class, and those are left to others' }
     const wanted = wantsLoadBalancer(service, placing) && !isKeptOff(cluster, service)
     const place = wanted ? await placeOf(cluster, service, undefined, call) : undefined
     if (isLeftAlone(cluster, place?.loadBalancers, service)) {

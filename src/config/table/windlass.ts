@@ -288,11 +288,11 @@ export const CLUSTER = {
   }),
   defaultLoadBalancer: optional({
     env: 'WINDLASS_DEFAULT_LOAD_BALANCER',
-    parse: oneOf('hcloud', 'cherryservers'),
-    form: '`hcloud` or `cherryservers`',
+    parse: oneOf('hcloud', 'cherryservers', 'none'),
+    form: '`hcloud`, `cherryservers` or `none`',
     defaultNote: 'the first of these that has load balancers',
     commands: PLACING,
-    doc: 'Where Services without a class get their load balancer. Those that have one stay where they are.',
+    doc: 'Where Services without a class get their load balancer; with `none` they are somebody else’s. Those that have one stay where they are.',
   }),
   webhookKeys: secret({
     env: 'WINDLASS_WEBHOOK_KEYS',

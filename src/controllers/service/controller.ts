@@ -8,7 +8,7 @@ import { type Cluster, COMPONENT, serviceObject } from '../cluster.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { cleanUp, deleteLoadBalancer } from './cleanup.ts'
 import { ensure } from './ensure.ts'
-import { type Place, placeOf, placesOf, placesToClear } from './placement.ts'
+import { isOfOthers, type Place, placeOf, placesOf, placesToClear } from './placement.ts'
 import { isKeptOff, isLeftAlone } from './planning.ts'
 import { isReportable, recordName } from './report.ts'
 import { CLEANUP_FINALIZER, needsCleanup, wantsLoadBalancer } from './wants.ts'
@@ -38,6 +38,7 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   }
   if (!service) return {}
   const current = record?.uid === service.uid ? record : undefined
+  if (await isOfOthers(cluster, service, current, call)) return {}
   const wanted = wantsLoadBalancer(service, cluster.placing) && !isKeptOff(cluster, service)
   const place = wanted ? await found(cluster, service, current, call) : undefined
   if (isLeftAlone(cluster, place?.loadBalancers, service)) return await letGo(cluster, service, current, call)

@@ -1,5 +1,6 @@
 import type { Call } from '../../call.ts'
 import type { LoadBalancers } from '../../cloud/provider.ts'
+import { NOWHERE } from '../../config/placing.ts'
 import { permanent } from '../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../events/projection.ts'
 import type { ServiceRecord } from '../../state/service-record.ts'
@@ -39,6 +40,22 @@ export async function placeOf(
   for (const place of [chosen, ...places.filter((one) => one !== chosen)])
     if (await hasSomethingAt(cluster, place, service, call)) return place
   return chosen
+}
+
+/**
+ * A Service without a class, where those are left to others, e.g. to MetalLB. One that has a load balancer of ours, from before it was set
+ * so, keeps it: to take its address away is nothing that a setting should do. Our finalizer alone says little, since others set it too.
+ */
+export async function isOfOthers(
+  cluster: Cluster,
+  service: ServiceProjection,
+  record: ServiceRecord | undefined,
+  call: Call,
+): Promise<boolean> {
+  if (cluster.placing.unclassed !== NOWHERE || service.loadBalancerClass !== undefined || record) return false
+  if (!service.finalizers.includes(CLEANUP_FINALIZER)) return true
+  for (const place of placesOf(cluster)) if (await hasSomethingAt(cluster, place, service, call)) return false
+  return true
 }
 
 /** Where there may be something of a Service; everywhere, if nothing is remembered of it. */
