@@ -32,17 +32,21 @@ export interface ShortLived {
     point?: Point,
   ): Promise<{ writes: string[]; end: 'died' | 'failed' | 'done'; error?: unknown }>
   /** Runs until one comes to its end; throws what the last one failed with if none does, or what none would get over soon. */
-  settle(kind: WorkKind, key: string): Promise<void>
+  settle(kind: WorkKind, key: string, tries?: number): Promise<void>
   close(): void
 }
 
 const TRIES = 40
 
 /** Controllers without queue and processes, so that a run can be cut off at any of its writes and many runs take seconds. */
-export async function shortLived(world: World, env: Record<string, string> = {}): Promise<ShortLived> {
+export async function shortLived(
+  world: World,
+  env: Record<string, string> = {},
+  flags: Record<string, string> = {},
+): Promise<ShortLived> {
   const loaded = await loadSettings({
     command: 'worker',
-    flags: new Map(),
+    flags: new Map(Object.entries(flags)),
     env: { ...world.env, KUBECONFIG: world.kubeconfigFor('worker'), ...env },
   })
   if ('faults' in loaded) throw new Error(JSON.stringify(loaded.faults))
@@ -66,6 +70,7 @@ export async function shortLived(world: World, env: Record<string, string> = {})
     return {
       cluster,
       async close() {
+        await recorder.flush(1000)
         recorder.close()
         await Promise.all(clouds.map((cloud) => cloud.close()))
       },
@@ -99,9 +104,9 @@ export async function shortLived(world: World, env: Record<string, string> = {})
 
   return {
     run,
-    async settle(kind, key) {
+    async settle(kind, key, tries = TRIES) {
       let error: unknown
-      for (let i = 0; i < TRIES; i++) {
+      for (let i = 0; i < tries; i++) {
         const ran = await run(kind, key)
         if (ran.end === 'done') return
         error = ran.error
