@@ -34,13 +34,15 @@ export async function startIssuer(t: Test, alg = 'RS256'): Promise<Issuer> {
   const server = createServer((request, response) => {
     asked.push(request.url ?? '')
     const discovery = { issuer: url(), jwks_uri: `${url()}/openid/v1/jwks`, ...document }
-    const found: Record<string, unknown> = {
-      '/.well-known/openid-configuration': discovery,
-      '/openid/v1/jwks': { keys: published },
+    const found: Record<string, { type: string; json: unknown }> = {
+      '/.well-known/openid-configuration': { type: 'application/json', json: discovery },
+      '/openid/v1/jwks': { type: 'application/jwk-set+json', json: { keys: published } },
     }
-    const body = found[request.url ?? '']
-    response.writeHead(instead?.status ?? (body ? 200 : 404), { 'content-type': 'application/json' })
-    response.end(instead?.body ?? JSON.stringify(body ?? {}))
+    const { type, json } = found[request.url ?? ''] ?? { type: 'text/plain', json: undefined }
+    // As an API server, which has its keys in this form only.
+    const status = json === undefined ? 404 : accepts(request.headers.accept, type) ? 200 : 406
+    response.writeHead(instead?.status ?? status, { 'content-type': type })
+    response.end(instead?.body ?? (status === 200 ? JSON.stringify(json) : ''))
   })
   let port = 0
   const url = () => `http://127.0.0.1:${port}`
@@ -81,3 +83,6 @@ export async function startIssuer(t: Test, alg = 'RS256'): Promise<Issuer> {
     },
   }
 }
+
+const accepts = (accept = '*/*', type: string) =>
+  accept.split(',').some((one) => ['*/*', type].includes(one.split(';')[0]?.trim() ?? ''))

@@ -24,6 +24,8 @@ export interface Pauses {
 
 const PAUSES: Pauses = { afterKeysMs: 5000, afterFailureMs: 1000 }
 const TIMEOUT_MS = 5000
+/** An API server has its keys in the former form only. */
+const KEYS_OR_DOCUMENT = 'application/jwk-set+json, application/json'
 const MAX_BYTES = 1024 * 1024
 
 /** Checks tokens that an issuer signs, such as an API server does for Knative, by the keys that it publishes. */
@@ -54,7 +56,7 @@ export function createOidcVerifier(settings: OidcSettings, pauses = PAUSES): Oid
   }
 
   async function get(url: string): Promise<unknown> {
-    const headers = { accept: 'application/json' }
+    const headers = { accept: KEYS_OR_DOCUMENT }
     const { status, body } = await http.request({
       method: 'GET',
       url,
