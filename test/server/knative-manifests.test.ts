@@ -104,5 +104,5 @@ t.test('the forwarder in whose place it is goes', async (t) => {
   const named = (manifests: Manifest[]) => manifests.map(({ kind, metadata }) => `${kind}/${metadata.name}`)
   const deleted = patches.flatMap(({ patch }) => (patch === undefined ? [] : [parse(patch) as Manifest]))
   t.match(deleted, [{ $patch: 'delete' }, { $patch: 'delete' }])
-  t.same(named(deleted), named(installed('forwarder.yaml')))
+  t.same(named(deleted).sort(), named(installed('forwarder.yaml')).sort())
 })
