@@ -53,6 +53,19 @@ t.test('no answer is transient and names host, path and cause, never the query',
   }
 })
 
+t.test('an answer that drips on for longer than it may take is given up', async (t) => {
+  let gone: Promise<unknown> | undefined
+  const url = await serve(t, (_request, response) => {
+    const dripping = setInterval(() => response.write('x'), 10)
+    gone = new Promise((resolve) => response.once('close', resolve)).finally(() => clearInterval(dripping))
+  })
+  await t.rejects(clientFor(t).request({ method: 'GET', url, timeoutMs: 200 }), {
+    name: 'WindlassError',
+    kind: 'transient',
+  })
+  await gone
+})
+
 t.test('a signal stops a request before and on its way', async (t) => {
   const client = clientFor(t)
   const arrived = Promise.withResolvers<void>()

@@ -182,6 +182,18 @@ t.test('an address of the replaced controller is taken over with all of its tags
   t.same(b.floating()[0]?.tags, tags('default/web', { extra: 'x', 'windlass-uid': UID }))
 })
 
+t.test('one that the replaced controller reserved stays for whom its user names another, and is told', async (t) => {
+  const ips = [{ address: '46.166.170.77', region: 'NL-Amsterdam', tags: tags('default/web') }]
+  const b = await bench(t, { account: { ...twoServers, ips } })
+  const wished = service({ [KUBE_VIP]: '145.60.80.60' })
+  const { notes } = await b.loadBalancers.plan(wished, [], b.call)
+  t.match(notes, [{ type: 'Warning', reason: 'FloatingIPUnused', message: /46\.166\.170\.77.*until the Service goes/ }])
+  await b.ensure(wished)
+  t.equal(b.floating().length, 1)
+  await b.remove(wished)
+  t.same(b.floating(), [], 'and goes with it')
+})
+
 t.test('an address that was given back and is listed still is not taken', async (t) => {
   const b = await bench(t, { options: { deleted_stays_ms: 400 } })
   const gone = after(service(), await b.ensure(service()))
@@ -229,7 +241,9 @@ t.test('a user who brings an address later gets it, and ours is released after t
   const applied = await b.ensure(wished)
   t.same(applied.ingress, [{ ip: '145.60.80.60', ipMode: 'VIP' }])
   t.equal(b.floating().length, 1, 'not before the cluster has turned away')
-  if (applied.superseded) await b.loadBalancers.applyDeletion(await applied.superseded(b.call), b.call)
+  const superseded = await applied.superseded?.(b.call)
+  t.match(superseded?.notes, [{ reason: 'FloatingIPReleased' }])
+  if (superseded) await b.loadBalancers.applyDeletion(superseded, b.call)
   t.same(b.floating(), [])
 })
 

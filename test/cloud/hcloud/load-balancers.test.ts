@@ -255,6 +255,8 @@ t.test('a protected load balancer outlives its Service, and can be taken over by
   await of.ensure(service({ name: 'kept' }), nodes(1, 2))
   const { ipv4 } = lbOf(of).public_net
   of.simulator.control.mutate({ load_balancers: [{ name: 'kept', set: { protection: { delete: true } } }] })
+  const { notes } = await of.loadBalancers.planDeletion(service({ name: 'kept' }), of.call)
+  t.match(notes, [{ type: 'Warning', reason: 'LoadBalancerProtected', message: /"kept" .* takes it over/ }])
   await of.remove(service({ name: 'kept' }))
   t.equal(lbOf(of).labels['hcloud-ccm/service-uid'], UID)
   t.strictSame(targetsOf(lbOf(of)), [], 'its node ports may be those of another Service by tomorrow')
@@ -291,6 +293,34 @@ t.test('a managed certificate is made once, used, replaced by name, and deleted 
   t.strictSame(names(), ['second'])
   await of.remove(managed())
   t.strictSame(names(), [])
+})
+
+t.test('a managed certificate that can not be issued, or that somebody else uses, is told', async (t) => {
+  const of = await open(t)
+  const managed = service({
+    protocol: 'https',
+    'certificate-type': 'managed',
+    'http-managed-certificate-domains': 'a.example.com',
+  })
+  of.simulator.control.fault({ match: 'POST /certificates', kind: 'action-error', code: 'ca_dns_validation_failed' })
+  await t.rejects(of.run(managed, nodes(1)), { name: 'WindlassError', kind: 'transient' })
+  const { notes } = await of.run(managed, nodes(1))
+  t.match(notes, [{ type: 'Warning', reason: 'CertificateIssuanceFailed', message: /could not be issued.*delete it/ }])
+  const [certificate] = of.simulator.control.state().certificates as { id: number }[]
+  const listener = {
+    protocol: 'https',
+    listen_port: 8443,
+    destination_port: 30443,
+    http: { certificates: [certificate?.id] },
+  }
+  of.simulator.control.mutate({ load_balancers: [{ create: { name: 'by-hand', services: [listener] } }] })
+  const deletion = await of.loadBalancers.planDeletion(managed, of.call)
+  t.match(deletion.notes, [{ type: 'Warning', reason: 'CertificateLeftBehind', message: /still uses it/ }])
+  await of.remove(managed)
+  t.strictSame(
+    (of.simulator.control.state().certificates as { id: number }[]).map(({ id }) => id),
+    [certificate?.id],
+  )
 })
 
 t.test('a certificate that is missing, or of somebody else, is named before anything is made', async (t) => {

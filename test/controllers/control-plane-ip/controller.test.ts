@@ -10,6 +10,7 @@ import { EXTERNAL } from '../../../src/controllers/control-plane-ip/external-ser
 import { createHealth } from '../../../src/controllers/control-plane-ip/health.ts'
 import { createKubernetesApi } from '../../../src/kubernetes/api.ts'
 import { connect } from '../../../src/kubernetes/connection.ts'
+import type { EventToRecord } from '../../../src/kubernetes/events.ts'
 import { startRedis } from '../../redis.ts'
 import { startCherrySimulator } from '../../simulators/cherry/simulator.ts'
 import { startKubernetesSimulator } from '../../simulators/kubernetes/simulator.ts'
@@ -91,6 +92,7 @@ async function world(
     pace: () => ({ take: async () => {}, block: async () => {} }),
   })
   const running: ControlPlaneIp[] = []
+  const events: EventToRecord[] = []
   const holder = () =>
     (cherry.control.state().ips as unknown as { address: string; target_server_id: number }[]).find(
       ({ address }) => address === FIP,
@@ -105,12 +107,13 @@ async function world(
     kubernetes,
     cherry,
     holder,
+    events,
     start(other: Partial<typeof timings> = {}) {
       const one = startControlPlaneIp({
         cluster: {
           id: 'default',
           kubernetes: createKubernetesApi(connection),
-          recorder: { record: () => {} },
+          recorder: { record: (event: EventToRecord) => void events.push(event) },
         } as unknown as Cluster,
         address: provider.controlPlaneAddress as ControlPlaneAddress,
         redis,
@@ -152,6 +155,12 @@ t.test('the address moves when its machine fails, is cordoned or loses its Node,
   w.kubernetes.delete('nodes', 'cp-1')
   await until(() => w.holder() === 383542)
   t.equal(w.assignments(), 3)
+  await until(() => w.events.length === 3)
+  t.match(w.events, [
+    { type: 'Normal', reason: 'ControlPlaneAddressAssigned', object: { name: 'cp-2' } },
+    { object: { name: 'cp-1' }, message: /node cp-2 is cordoned/ },
+    { object: { name: 'cp-2' } },
+  ])
   t.ok(
     w.cherry.control.probes().every(({ authorized }) => authorized !== true),
     'no check brings credentials along',
