@@ -8,8 +8,8 @@ export interface Issuer {
   readonly jwksUrl: string
   /** A token as an API server makes it; what `claims` has undefined is left out. */
   token(claims: JWTPayload, header?: { kid?: string; alg?: string }): Promise<string>
-  /** Signs with a new key from now on; `publish` puts it among those that can be had, in place of the former. */
-  rotate(): Promise<{ publish(): void }>
+  /** Signs with a new key from now on; `publish` lets it be had, in place of the former or beside them. */
+  rotate(): Promise<{ publish(how?: 'beside'): void }>
   /** What is answered in place of the keys or the document. */
   answer(with_: { status: number; body: string } | undefined): void
   /** What the discovery document says in place of the truth. */
@@ -73,8 +73,8 @@ export async function startIssuer(t: Test, alg = 'RS256'): Promise<Issuer> {
       signing = await pair(`key-${++count}`)
       const jwk = { ...(await exportJWK(signing.publicKey)), kid: signing.kid, alg, use: 'sig' }
       return {
-        publish() {
-          published = [jwk]
+        publish(how) {
+          published = how === 'beside' ? [...published, jwk] : [jwk]
         },
       }
     },

@@ -114,6 +114,18 @@ t.test('a key that is not known is looked for', async (t) => {
   t.equal(await refusal(), undefined)
 })
 
+t.test('of several keys that are valid at once a token names its own', async (t) => {
+  const issuer = await startIssuer(t)
+  const { send } = await serve(t, issuer)
+  const [before, { publish }] = [await issuer.token(ours), await issuer.rotate()]
+  publish('beside')
+  t.equal((await send(before)).status, 202)
+  t.equal((await send(await issuer.token(ours))).status, 202)
+  const answer = await send(await issuer.token(ours, { kid: undefined }))
+  t.equal(answer.status, 401)
+  t.match(await answer.json(), { message: /does not say which key/ })
+})
+
 t.test('while it is too soon to look for a key, nobody knows whether a token is good', async (t) => {
   const issuer = await startIssuer(t)
   const refusal = gateOf(t, issuer, { afterKeysMs: 60_000, afterFailureMs: 0 })
@@ -121,7 +133,7 @@ t.test('while it is too soon to look for a key, nobody knows whether a token is 
   const { publish } = await issuer.rotate()
   publish()
   const error = await refusal().catch((thrown: unknown) => thrown)
-  t.match(error, { kind: 'transient', message: /not known yet/ })
+  t.match(error, { kind: 'throttled', message: /not known yet/ })
   const inMs = ((error as WindlassError).retryAtMs ?? 0) - Date.now()
   t.ok(inMs > 0 && inMs <= 60_000)
   t.equal(issuer.asked.length, 2)

@@ -4,7 +4,7 @@ import { createOidcVerifier, type Pauses } from './oidc.ts'
 
 /** Decides who may send a cluster's events by way of Knative. */
 export interface Gate {
-  /** Why not, as a sentence; undefined when they may. Throws `transient` when that can't be told now. */
+  /** Why not, as a sentence; undefined when they may. Throws `transient` or `throttled` when that can't be told now. */
   refusalOf(authorization: string | undefined): Promise<string | undefined>
   close(): void
 }

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { isTrusted } from '../../config/knative.ts'
 import type { OidcSettings } from '../../config/types.ts'
-import { messageOf, transient } from '../../errors.ts'
+import { messageOf, throttled, transient } from '../../errors.ts'
 import { HttpClient } from '../../http/client.ts'
 
 export interface OidcVerifier {
-  /** Why a token is not let in; undefined when it is. Throws `transient` when that can't be told now. */
+  /** Why a token is not let in; undefined when it is. Throws `transient` or `throttled` when that can't be told now. */
   refusalOf(token: string): Promise<string | undefined>
   close(): void
 }
@@ -78,9 +78,10 @@ export function createOidcVerifier(settings: OidcSettings, pauses = PAUSES): Oid
       return await keys(header, token)
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey && coolingDown)
-        throw transient('The key of the token is not known yet: the keys of its issuer were read just before', {
-          retryAtMs: Date.now() + pauses.afterKeysMs,
-        })
+        throw throttled(
+          'The key of the token is not known yet: the keys of its issuer were read just before',
+          Date.now() + pauses.afterKeysMs,
+        )
       if (KEY_OF_TOKEN.some((kind) => error instanceof kind)) throw error
       throw transient(
         `The keys of the issuer ${issuer} can't be had (${messageOf(error)}): the server must reach them, see WINDLASS_KNATIVE_OIDC_JWKS_URL and WINDLASS_KNATIVE_OIDC_CA_FILE`,
