@@ -1,10 +1,10 @@
 import ipaddr from 'ipaddr.js'
 import { parseCidr } from '../../config/grammar.ts'
-import { permanent, transient, type WindlassError } from '../../errors.ts'
+import { permanent, transient, WindlassError } from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import type { Note } from '../provider.ts'
 import type { CloudServerId, Network, Server } from './model.ts'
-import { cloudProviderId, parseProviderId } from './provider-id.ts'
+import { parseProviderId } from './provider-id.ts'
 
 export type RouteChange =
   | { kind: 'add-route'; summary: string; destination: string; gateway: string; node: string }
@@ -40,20 +40,13 @@ export function planRoutes(
   servers: readonly Server[],
 ): PlannedRoutes {
   const clusterCidrs = cidrs.flatMap((cidr) => networkOf(cidr) ?? [])
-  const byId = new Map<CloudServerId, Server>(servers.map((server) => [server.id, server]))
+  const serverOf = searchIn(servers)
   const present = new Map(network.routes.map((route) => [networkOf(route.destination) ?? route.destination, route]))
   const ours = network.routes.filter(({ destination }) => {
     const known = networkOf(destination) ?? destination
     return clusterCidrs.some((cidr) => touches(known, cidr))
   })
   const led = new Set(ours.map(({ gateway }) => gateway))
-  /** A node that just joined anew has no provider id yet. */
-  const isLedTo = ({ name, providerId }: NodeProjection) =>
-    servers.some(
-      (server) =>
-        (providerId === undefined ? server.name === name : cloudProviderId(server.id) === providerId) &&
-        server.privateNets.some(({ network: of, ip }) => of === network.id && led.has(ip)),
-    )
   const expected = new Set<string>()
   const planned: PlannedRoutes = {
     changes: [],
@@ -72,11 +65,11 @@ export function planRoutes(
       planned.routed.add(node.name)
       continue
     }
+    const gateway = gatewayOf(node, serverOf(node), network)
     if (destinations.length === 0) {
-      if (isLedTo(node)) planned.unassigned.add(node.name)
+      if (typeof gateway === 'string' && led.has(gateway)) planned.unassigned.add(node.name)
       continue
     }
-    const gateway = gatewayOf(node, byId, network)
     // A CIDR of a node that is there is not taken away while its server can't be seen.
     const leadsNowhere = gateway instanceof Error && gateway.code === NOT_ATTACHED
     if (!leadsNowhere) for (const destination of destinations) expected.add(destination)
@@ -150,19 +143,23 @@ const outsideFault = (node: string, destination: string) =>
 
 const NOT_ATTACHED = 'not_attached'
 
+/** The server of a node, by its provider id, or by its name if it has none; an error that says what is missing. */
+function searchIn(servers: readonly Server[]): (node: NodeProjection) => Server | WindlassError {
+  const byId = new Map<CloudServerId, Server>(servers.map((server) => [server.id, server]))
+  const byName = new Map<string, Server>(servers.map((server) => [server.name, server]))
+  return ({ name, providerId }) => {
+    if (providerId === undefined)
+      return byName.get(name) ?? transient(`node ${name} gets no route: it has no provider id, and no server its name`)
+    const parsed = parseProviderId(providerId)
+    if (parsed.kind !== 'cloud')
+      return permanent(`node ${name} (${providerId}) gets no route: routes are only supported for cloud servers`)
+    return byId.get(parsed.id) ?? transient(`node ${name} gets no route: server ${parsed.id} is not found`)
+  }
+}
+
 /** The address of a node's server in the network; an error that says what is missing. */
-function gatewayOf(
-  node: NodeProjection,
-  byId: ReadonlyMap<CloudServerId, Server>,
-  network: Network,
-): string | WindlassError {
-  const { name, providerId } = node
-  if (providerId === undefined) return transient(`node ${name} has no provider id yet, so no route`)
-  const parsed = parseProviderId(providerId)
-  if (parsed.kind !== 'cloud')
-    return permanent(`node ${name} (${providerId}) gets no route: routes are only supported for cloud servers`)
-  const server = byId.get(parsed.id)
-  if (!server) return transient(`node ${name} gets no route: server ${parsed.id} is not found`)
+function gatewayOf({ name }: NodeProjection, server: Server | WindlassError, network: Network): string | WindlassError {
+  if (server instanceof WindlassError) return server
   const gateway = server.privateNets.find((net) => net.network === network.id)?.ip
   if (!gateway)
     return transient(`node ${name} gets no route: server ${server.name} is not attached to network ${network.name}`, {

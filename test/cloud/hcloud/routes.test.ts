@@ -105,6 +105,15 @@ t.test('a route that is there is enough for a node that lists no addresses yet',
   t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
 })
 
+t.test('a node that was never given a provider id has its server by name', async (t) => {
+  const of = await open(t)
+  const nameless = (id: number, name: string) => ({ ...routed(id, { name }), providerId: undefined }) as NodeProjection
+  const { routed: done, failed } = await of.run([nameless(1, 'w1'), nameless(2, 'other')])
+  t.strictSame([...done], ['w1'])
+  t.match(failed.get('other'), { kind: 'transient', message: /no provider id, and no server its name/ })
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11'])
+})
+
 t.test('a node without pod CIDRs is told apart if a route of before led to it', async (t) => {
   const of = await open(t, {
     account: {
@@ -284,7 +293,7 @@ t.test('nodes that can have no route are told why', async (t) => {
     routed(2, { addresses: [] }),
     node('metal', { providerId: 'hrobot://3', podCidrs: ['10.244.3.0/24'] }),
   ])
-  t.match(failed.get('n1'), { message: /no provider id yet/ })
+  t.match(failed.get('n1'), { message: /no provider id, and no server its name/ })
   t.match(failed.get('n2'), { message: /10.0.0.12 is not among its addresses/ })
   t.match(failed.get('metal'), { kind: 'permanent', message: /only supported for cloud servers/ })
 })
