@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { defaultOf } from '../src/cli/help.ts'
 import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
@@ -6,6 +6,7 @@ import { COMMANDS, fileEnvOf, purposeOf, type Setting } from '../src/config/sett
 import { SECTIONS, type Section } from '../src/config/table.ts'
 import { METRICS } from '../src/telemetry/metrics.ts'
 import { ADMISSION_PATH, admissionPolicy } from './admission.ts'
+import { chartSettings } from './chart-settings.ts'
 import { dashboard } from './dashboard.ts'
 
 /** Pages that are made of tables in the code, by path in the repository. `node infra/docs.ts` writes them. */
@@ -15,6 +16,10 @@ export const PAGES: Readonly<Record<string, () => string>> = {
   'docs/load-balancer-annotations.md': annotationsPage,
   'docs/metrics.md': metricsPage,
   'infra/grafana.json': dashboard,
+  // A chart is packed without what stands outside of its folder.
+  'k8s/chart/files/settings.yaml': chartSettings,
+  'k8s/chart/files/hetzner-annotations.yaml': admissionPolicy,
+  'k8s/chart/files/alerts.yaml': () => readFileSync(new URL('alerts.yaml', import.meta.url), 'utf8'),
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

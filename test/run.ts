@@ -3,7 +3,8 @@ import { globSync, readFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { buildBinaries, whyNotHere } from './apiserver/build.ts'
+import { buildHelm, whyNoHelm } from '../infra/helm.ts'
+import { buildBinaries, buildScheduler, whyNotHere } from './apiserver/build.ts'
 import { type Count, TapOutput } from './run/tap-output.ts'
 
 // All that `npm test` checks. The last line says how much passed and failed; the exit code says whether all did.
@@ -15,10 +16,13 @@ await stage('types', () => asOne('tsc', ['--noEmit']))
 await stage('style', () => asOne('biome', ['check', '.']))
 
 const noApiServer = await whyNotHere()
-if (noApiServer === undefined) await stage('the real kube-apiserver', buildApiServer)
-else leaveOut(noApiServer)
+if (noApiServer === undefined) await stage('the real kube-apiserver', () => built(buildBinaries, buildScheduler))
+else leaveOut('the real kube-apiserver', noApiServer)
+const noHelm = await whyNoHelm()
+if (noHelm === undefined) await stage('helm', () => built(buildHelm))
+else leaveOut('helm', noHelm)
 
-await stage('tests', () => tap(testFiles(noApiServer === undefined)))
+await stage('tests', () => tap(testFiles()))
 if (noApiServer === undefined) {
   await stage('integration on the real kube-apiserver', () =>
     tap(globSync('test/integration/*.test.ts').sort(), { WINDLASS_TEST_KUBERNETES: 'apiserver' }),
@@ -40,14 +44,14 @@ async function stage(name: string, run: () => Promise<Count>): Promise<void> {
 }
 
 /** Without Go the tests that need it are left out, which is no way to pass in CI. */
-function leaveOut(why: string): void {
-  console.log(`== the real kube-apiserver: left out, with the tests that need it: ${why}\n`)
+function leaveOut(what: string, why: string): void {
+  console.log(`== ${what}: left out, with the tests that need it: ${why}\n`)
   if (process.env.CI === 'true') total.failed++
 }
 
-async function buildApiServer(): Promise<Count> {
+async function built(...builds: ((log: (line: string) => void) => Promise<unknown>)[]): Promise<Count> {
   try {
-    await buildBinaries(console.log)
+    for (const build of builds) await build(console.log)
     return { passed: 1, failed: 0 }
   } catch (error) {
     console.log(error)
@@ -55,11 +59,12 @@ async function buildApiServer(): Promise<Count> {
   }
 }
 
-function testFiles(withApiServer: boolean): string[] {
-  const files = globSync('test/**/*.test.ts').sort()
-  return withApiServer
-    ? files
-    : files.filter((file) => !/apiserver\/start\.ts|'\.\/start\.ts'/.test(readFileSync(file, 'utf8')))
+function testFiles(): string[] {
+  const needs = (file: string, part: RegExp) => part.test(readFileSync(file, 'utf8'))
+  return globSync('test/**/*.test.ts')
+    .sort()
+    .filter((file) => noApiServer === undefined || !needs(file, /apiserver\/start\.ts|'\.\/start\.ts'/))
+    .filter((file) => noHelm === undefined || !needs(file, /infra\/(helm|manifests)\.ts/))
 }
 
 async function tap(files: string[], env: Record<string, string> = {}): Promise<Count> {

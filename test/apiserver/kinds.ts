@@ -19,6 +19,19 @@ export const kinds: Readonly<Record<string, { base: string; plural: string; name
   ...group('metallb.io/v1beta1', 'IPAddressPool', 'ipaddresspools', true),
   ...group('metallb.io/v1beta2', 'BGPPeer', 'bgppeers', true),
   ...group('metallb.io/v1beta1', 'BGPAdvertisement', 'bgpadvertisements', true),
+  ...group('apps/v1', 'Deployment', 'deployments', true),
+  ...group('policy/v1', 'PodDisruptionBudget', 'poddisruptionbudgets', true),
+  ...group('keda.sh/v1alpha1', 'ScaledObject', 'scaledobjects', true),
+  ...group('keda.sh/v1alpha1', 'TriggerAuthentication', 'triggerauthentications', true),
+  ...group('monitoring.coreos.com/v1', 'PodMonitor', 'podmonitors', true),
+  ...group('monitoring.coreos.com/v1', 'PrometheusRule', 'prometheusrules', true),
+  ...group('admissionregistration.k8s.io/v1', 'ValidatingAdmissionPolicy', 'validatingadmissionpolicies', false),
+  ...group(
+    'admissionregistration.k8s.io/v1',
+    'ValidatingAdmissionPolicyBinding',
+    'validatingadmissionpolicybindings',
+    false,
+  ),
 }
 
 /** `v1`, `discovery.k8s.io/v1`, … */

@@ -5,15 +5,13 @@ import { dirname, join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { Redis } from 'ioredis'
 import t from 'tap'
-import { parse, parseAllDocuments } from 'yaml'
-import { parseArgs } from '../../src/cli/args.ts'
-import { loadSettings } from '../../src/config/load.ts'
+import { parse } from 'yaml'
+import { listenOf, objectsOf, startOf, WEBHOOK_KEY } from '../chart/pods.ts'
 import { freePort } from '../redis.ts'
 import type { Json } from './admin.ts'
 import { startApiServer } from './start.ts'
 
 const K8S = join(import.meta.dirname, '../../k8s')
-const KEY = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 
 /** What the README tells to make before. */
 const SECRETS: Record<string, Record<string, string>> = {
@@ -21,9 +19,10 @@ const SECRETS: Record<string, Record<string, string>> = {
     HCLOUD_TOKEN: 'k'.repeat(64),
     HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
     WINDLASS_HCLOUD_LOAD_BALANCER_CLASS: 'example.com/mine',
+    WINDLASS_CLUSTER: 'mine',
   },
   'windlass-internal': {
-    WINDLASS_WEBHOOK_KEYS: KEY,
+    WINDLASS_WEBHOOK_KEYS: WEBHOOK_KEY,
     WINDLASS_REDIS_PASSWORD: 'secret',
     WINDLASS_DASHBOARD_PASSWORD: 'p',
   },
@@ -34,34 +33,10 @@ function manifestsOf(folder: string): Json[] {
   const { resources } = parse(readFileSync(join(K8S, folder, 'kustomization.yaml'), 'utf8')) as { resources: string[] }
   return resources
     .filter((name) => name.endsWith('.yaml'))
-    .flatMap((name) =>
-      parseAllDocuments(readFileSync(join(K8S, folder, name), 'utf8')).map((one) => one.toJS() as Json),
-    )
+    .flatMap((name) => objectsOf(readFileSync(join(K8S, folder, name), 'utf8')))
 }
 
 const deploymentsOf = (folder: string) => manifestsOf(folder).filter(({ kind }) => kind === 'Deployment')
-
-/** The environment that a kubelet gives the container: addresses of Services, then its own, in which the former may stand. */
-function environmentOf(container: Json, services: readonly Json[]): Record<string, string> {
-  const env: Record<string, string> = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' }
-  for (const [i, { metadata, spec }] of services.entries()) {
-    const name = String(metadata.name).toUpperCase().replaceAll('-', '_')
-    const [{ port }] = spec.ports
-    env[`${name}_SERVICE_HOST`] = `10.96.1.${i + 1}`
-    env[`${name}_SERVICE_PORT`] = String(port)
-    env[`${name}_PORT`] = `tcp://10.96.1.${i + 1}:${port}`
-  }
-  for (const { secretRef } of container.envFrom ?? []) Object.assign(env, SECRETS[secretRef.name])
-  for (const { name, value, valueFrom } of container.env ?? []) {
-    const { name: secret, key, optional } = valueFrom?.secretKeyRef ?? {}
-    const given = valueFrom
-      ? SECRETS[secret]?.[key]
-      : value.replace(/\$\((\w+)\)/g, (_: string, of: string) => env[of] ?? _)
-    if (given === undefined && !optional) throw new Error(`Secret ${secret} has no key ${key}`)
-    if (given !== undefined) env[name] = given
-  }
-  return env
-}
 
 t.test('the API server takes every install as it is, with no field that it does not know', async (t) => {
   const server = await startApiServer()
@@ -85,26 +60,17 @@ t.test('the API server takes every install as it is, with no field that it does 
 
 for (const folder of ['single', 'split'])
   t.test(`${folder}: each container has good settings, and is asked where it listens`, async (t) => {
-    const services = manifestsOf(folder).filter(({ kind }) => kind === 'Service')
     const commands = new Set<string>()
     for (const { spec } of deploymentsOf(folder))
-      for (const container of spec.template.spec.containers.filter(({ image }: Json) => image === 'windlass')) {
-        const invocation = parseArgs(container.args)
-        if (invocation.kind !== 'run') throw new Error(`${container.args} is no command`)
-        const { command, flags } = invocation
+      for (const container of spec.template.spec.containers.filter(({ name }: Json) => name === 'windlass')) {
+        const started = await startOf(container, manifestsOf(folder), SECRETS)
+        const { command, settings } = started
+        t.same(started.notices, [], `${command}: nothing to notice`)
         commands.add(command)
-        const loaded = await loadSettings({ command, flags, env: environmentOf(container, services) })
-        if ('faults' in loaded) throw new Error(JSON.stringify(loaded.faults))
-        t.same(loaded.notices, [], `${command}: nothing to notice`)
-        const { settings } = loaded
         if (command !== 'forwarder')
           t.ok(settings.clusters[0]?.placing.classes['example.com/mine'], `${command} knows which Services are ours`)
-        const listen =
-          command === 'worker'
-            ? settings.worker.listen
-            : command === 'forwarder'
-              ? settings.forwarder.listen
-              : settings.server.listen
+        t.equal(settings.clusters[0]?.id, 'mine', `${command} knows the name of the cluster`)
+        const listen = listenOf(started)
         const { port: asked, host } = container.readinessProbe.httpGet
         t.equal(asked, listen?.port)
         t.equal(container.livenessProbe.httpGet.port, listen?.port)
@@ -190,6 +156,30 @@ t.test('no Deployment of one install takes the Pods of the other for its own', a
     t.same(
       taken.map((one) => one.metadata.name),
       [metadata.name],
+    )
+  }
+})
+
+t.test('no worker of one install starts while a Pod of the other is there: they have no Redis in common', async (t) => {
+  const writers = new Map<string, Json>()
+  for (const folder of ['single', 'split'])
+    for (const { spec } of deploymentsOf(folder)) {
+      const { containers } = spec.template.spec
+      if (containers.some(({ args = [] }: Json) => /^(all|worker)$/.test(args[0]))) writers.set(folder, spec.template)
+    }
+  for (const [mine, other] of [
+    ['single', 'split'],
+    ['split', 'single'],
+  ] as const) {
+    const [term, ...more] =
+      writers.get(mine).spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution
+    t.same(more, [])
+    // Every node has this label from its kubelet, and all have the same value of it.
+    t.match(term, { topologyKey: 'kubernetes.io/os', namespaceSelector: {} })
+    const { labels } = writers.get(other).metadata
+    t.ok(
+      Object.entries(term.labelSelector.matchLabels).every(([key, value]) => labels[key] === value),
+      `${mine} waits for ${other}`,
     )
   }
 })

@@ -30,7 +30,7 @@ export async function tokenFor(admin: Admin, role: Role): Promise<string> {
 
 const base = join(import.meta.dirname, '../../k8s/base')
 
-function rightsManifests(): Json[] {
+export function rightsManifests(): Json[] {
   const { resources } = parse(readFileSync(join(base, 'kustomization.yaml'), 'utf8'))
   const listed = new Set<string>(resources)
   const files = readdirSync(base).filter((file) => listed.has(file) && /^namespace\.yaml$|-rbac\.yaml$/.test(file))

@@ -1,0 +1,57 @@
+{{- /* What a schema can't say: sentences for values that do not go together, before anything is installed. */}}
+{{- define "windlass.check" -}}
+{{- $values := .Values }}
+{{- $split := eq $values.mode "split" }}
+{{- if not $values.image.repository }}
+  {{- fail "image.repository: say where your nodes pull the image from, such as registry.example.com/windlass" }}
+{{- end }}
+{{- if regexMatch "(hcloud-cloud-controller-manager|hetzner-cloud-controller-manager|cloud-provider-cherry)$" $values.image.repository }}
+  {{- fail (printf "image.repository: %s is the image of the replaced controller; say where your nodes pull that of Windlass from" $values.image.repository) }}
+{{- end }}
+{{- if eq ($values.kind | default "Deployment") "DaemonSet" }}
+  {{- fail "kind: there is no DaemonSet. For one worker on each of several nodes set mode: split and worker.replicas" }}
+{{- end }}
+{{- if and (not $split) (gt (int ($values.replicaCount | default 1)) 1) }}
+  {{- fail "replicaCount: mode single is one Pod. For more set mode: split and worker.replicas" }}
+{{- end }}
+{{- if and (not $split) $values.keda.enabled }}
+  {{- fail "keda.enabled: mode single is one Pod. To scale workers set mode: split" }}
+{{- end }}
+{{- if not (or $split $values.redis.enabled) }}
+  {{- fail "redis.enabled: mode single has Redis in its Pod. To use another one set mode: split" }}
+{{- end }}
+{{- if not (or $values.redis.enabled (get $values.env "WINDLASS_REDIS_URL") (get $values.env "WINDLASS_REDIS_URL_FILE")) }}
+  {{- fail "redis.enabled: without it set env.WINDLASS_REDIS_URL to the address of a Redis that has maxmemory-policy noeviction" }}
+{{- end }}
+{{- if gt (int $values.keda.minReplicas) (int $values.keda.maxReplicas) }}
+  {{- fail "keda.minReplicas: more than keda.maxReplicas" }}
+{{- end }}
+{{- if get $values.env "WINDLASS_LISTEN" }}
+  {{- fail "env.WINDLASS_LISTEN: each role has a port of its own, so the chart sets it. For metrics on all addresses set monitoring.podMonitor.enabled" }}
+{{- end }}
+{{- range $name, $value := $values.env }}
+  {{- if and $value $values.clouds (not (has "cherryservers" $values.clouds)) (hasPrefix "CHERRY_" $name) }}
+    {{- fail (printf "env.%s: `clouds` names no cherryservers" $name) }}
+  {{- end }}
+{{- end }}
+{{- if and $values.config (not (include "windlass.cherryFile" .)) }}
+  {{- fail "config: is for Cherry Servers: name cherryservers in `clouds`, and the Secret that is made in configSecret.name" }}
+{{- end }}
+{{- $flags := include "windlass.flags" . | fromYaml }}
+{{- $known := list }}
+{{- range (.Files.Get "files/settings.yaml" | fromYaml).flags }}{{ $known = concat $known . }}{{ end }}
+{{- range $name, $_ := $flags }}
+  {{- if not (has (replace "_" "-" $name) $known) }}
+    {{- fail (printf "args.%s: is no flag of Windlass, docs/settings.md has them all" $name) }}
+  {{- end }}
+{{- end }}
+{{- $named := dig "args" "cloud-provider" "" (dict "args" ($values.args | default dict)) }}
+{{- if and $named $values.clouds (ne (toString $named) (join "," $values.clouds)) }}
+  {{- fail (printf "args.cloud-provider: is %s, but `clouds` is %s: leave it out, and set `clouds`" $named (join "," $values.clouds)) }}
+{{- end }}
+{{- if and $values.keda.enabled (eq (int $values.keda.minReplicas) 0) }}
+  {{- if or (get $flags "cherry-fip-tag") (get $values.env "CHERRY_FIP_TAG") (get $values.config "fipTag") }}
+    {{- fail "keda.minReplicas: the control plane's address is moved by workers that run: with a CHERRY_FIP_TAG at least 1" }}
+  {{- end }}
+{{- end }}
+{{- end }}
