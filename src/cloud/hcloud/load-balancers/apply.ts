@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Call } from '../../../call.ts'
 import { kindOf, messageOf, permanent, throttled, transient, WindlassError } from '../../../errors.ts'
 import type { Note } from '../../provider.ts'
@@ -9,8 +10,9 @@ import type { ActOptions } from '../transport.ts'
 import type { KnownTarget, LoadBalancerChange } from './changes.ts'
 import { type Creation, planCreation, targetBody } from './create.ts'
 import { listenerBody } from './listeners.ts'
-import { badTarget, type Planned, removal, type Wanted } from './plan.ts'
+import { badTarget, isUnlisted, type Judgement, type Planned, removal, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
+import { targetId } from './targets.ts'
 
 export interface ApplyOptions {
   client: HcloudClient
@@ -20,8 +22,8 @@ export interface ApplyOptions {
   pace: { oneByOne: boolean }
   /** Runs work after all work that was given before: the network takes one change at a time. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
-  /** Servers that the API would refuse as targets, from a list of servers that is read if need be. */
-  unusable(wanted: Wanted, call: Call): Promise<Wanted['unusable']>
+  /** What a list of servers, read now, says of those that are to be targets. */
+  judged(wanted: Wanted, call: Call): Promise<Judgement>
 }
 
 export interface Outcome {
@@ -32,7 +34,7 @@ export interface Outcome {
   misplaced?: Error
 }
 
-/** What can follow a change of the network: private targets went with it. */
+/** What can follow a change of the network, since private targets went with it, and refused targets. */
 const MAX_ROUNDS = 3
 
 /** Brings a load balancer that is there to what is wanted. Items fail on their own; what would make all others fail too is thrown. */
@@ -45,16 +47,25 @@ export async function applyChanges(
 ): Promise<Outcome> {
   const run = createRun(observed.id, options, call)
   let lb = observed
+  let asked = wanted
   for (let round = 1; ; round++) {
-    const { changes } = plan(wanted, lb)
+    const { changes, isFull = false } = plan(asked, lb)
     const pending = changes.filter((change) => !run.failed.has(change.summary))
     const barrier = pending.findLastIndex(({ kind }) => kind === 'attach' || kind === 'detach')
     const now = barrier < 0 || round === MAX_ROUNDS ? pending : pending.slice(0, barrier + 1)
+    const refusedBefore = run.refused.size
     await run.carryOut(now)
+    // What is refused has left its room to those for whom there was none.
+    const hasRoom = isFull && run.refused.size > refusedBefore
+    if (hasRoom) asked = { ...asked, targets: asked.targets.filter(({ target }) => !run.refused.has(targetId(target))) }
     // Addresses stay where they are under everything else; and what is not found may be all of it.
-    if (run.lost() || now.some(({ kind }) => kind === 'attach' || kind === 'detach' || kind === 'set-public-interface'))
+    if (
+      hasRoom ||
+      run.lost() ||
+      now.some(({ kind }) => kind === 'attach' || kind === 'detach' || kind === 'set-public-interface')
+    )
       lb = await reread(lb.id, options, call)
-    if (now.length === pending.length) break
+    if (now.length === pending.length && !(hasRoom && round < MAX_ROUNDS)) break
   }
   const misplaced = run.networkFault()
   return { lb, notes: run.notes, faults: run.faults, ...(misplaced ? { misplaced } : {}) }
@@ -109,9 +120,11 @@ async function createTolerantly(
     if (creation.targets.length === 0 || !isAboutTargets(error)) throw error
     call.log.info({ reason: messageOf(error) }, 'load balancer refused with these targets')
   }
-  const unusable = await options.unusable(wanted, call)
-  const { creation: second } = planCreation({ ...wanted, unusable }, type)
-  if (second.targets.length > 0 && second.targets.length < creation.targets.length) {
+  const judged = { ...wanted, ...(await options.judged(wanted, call)) }
+  // What is neither listed nor taken is gone, for all that can be told.
+  const targets = wanted.targets.filter((one) => !isUnlisted(judged, one))
+  const { creation: second } = planCreation({ ...judged, targets }, type)
+  if (second.targets.length > 0 && !isDeepStrictEqual(second.targets, creation.targets)) {
     try {
       return await create(second.body)
     } catch (error) {
@@ -193,6 +206,8 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
   const faults: Error[] = []
   /** Summaries of changes that did not work: not tried again in this run. */
   const failed = new Set<string>()
+  /** Targets that the API does not take, and not for lack of room. */
+  const refused = new Set<string>()
   let sent: Sent[] = []
   let networkFault: Error | undefined
   let lost = false
@@ -207,6 +222,7 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
       notes.push(full ? { ...note, reason: 'MaxTargetsReached' } : note)
       lost ||= isNotFound(error)
       // A full load balancer works: its owner is told, and nothing is tried again.
+      if (!full) refused.add(targetId(change.target))
       if (!full)
         faults.push(
           isNotFound(error) ? permanent(fault.message, { code: 'not_found', cause: error }) : withKind(fault, error),
@@ -301,7 +317,7 @@ function createRun(id: number, { client, actions, pace }: ApplyOptions, call: Ca
     }
   }
 
-  return { carryOut, notes, faults, failed, networkFault: () => networkFault, lost: () => lost }
+  return { carryOut, notes, faults, failed, refused, networkFault: () => networkFault, lost: () => lost }
 }
 
 const TOGETHER = new Set<LoadBalancerChange['kind']>([

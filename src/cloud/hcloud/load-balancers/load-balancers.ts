@@ -57,7 +57,7 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
     reads,
     pace: { oneByOne: false },
     inTurn: createTurns(),
-    unusable: async (one, call) => judge(one, await servers.list(call, { fresh: true })),
+    judged: async (one, call) => judge(one, await servers.list(call, { fresh: true })),
   }
   const plan = createPlanner({ reads, types, servers, network, ...(robot ? { robot } : {}) }, desireOptions)
 

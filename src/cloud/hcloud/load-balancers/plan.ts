@@ -25,11 +25,18 @@ export interface Wanted
   targetsOpen: boolean
   /** Servers that the API would refuse as targets, and why. */
   unusable: ReadonlyMap<CloudServerId, { code: string; reason: string }>
+  /** Servers that a list of all lacks: gone, or too new for it. They take no room that others could have. */
+  unlisted?: ReadonlySet<CloudServerId>
 }
+
+/** What a list of servers says of those that are to be targets. */
+export type Judgement = Required<Pick<Wanted, 'unusable' | 'unlisted'>>
 
 export interface Planned {
   changes: LoadBalancerChange[]
   notes: Note[]
+  /** More nodes are wanted than there is room for. */
+  isFull?: boolean | undefined
   /** Items that can't be brought to their state now; everything else can. */
   faults: WindlassError[]
 }
@@ -67,6 +74,7 @@ export function planLoadBalancer(wanted: Wanted, observed: LoadBalancer): Planne
       ...settings.after,
     ],
     notes: targets.notes,
+    isFull: targets.isFull,
     faults: [...targets.faults, ...listeners.faults],
   }
 }
@@ -222,7 +230,11 @@ function planTargets(wanted: Wanted, present: LoadBalancer['targets'], maxTarget
       if (usable(want)) switches.push({ from: target, to: want })
     }
   }
-  const additions = wanted.targets.filter((one) => !presentBy.has(targetId(one.target)) && usable(one))
+  const missing = wanted.targets.filter((one) => !presentBy.has(targetId(one.target)) && usable(one))
+  const additions = [
+    ...missing.filter((one) => !isUnlisted(wanted, one)),
+    ...missing.filter((one) => isUnlisted(wanted, one)),
+  ]
   const changes: LoadBalancerChange[] = []
   let count = present.length
   // Targets that change their address are away for a moment: others that can be there before serve meanwhile.
@@ -231,6 +243,7 @@ function planTargets(wanted: Wanted, present: LoadBalancer['targets'], maxTarget
     if (one) changes.push(addition(one))
     count++
   }
+  const isFull = additions.length > removals.length
   changes.push(...switches.flatMap(({ from, to }) => [{ ...removal(from), withdraws: false }, addition(to)]))
   for (const one of additions) {
     const gone = removals.shift()
@@ -246,7 +259,7 @@ function planTargets(wanted: Wanted, present: LoadBalancer['targets'], maxTarget
     changes.push(removal(gone), addition(one))
   }
   changes.push(...removals.map(removal))
-  return { changes, notes, faults }
+  return { changes, notes, faults, isFull }
 
   function usable({ node, target }: ResolvedTarget): boolean {
     const refused = target.type === 'server' ? wanted.unusable.get(target.server) : undefined
@@ -257,6 +270,9 @@ function planTargets(wanted: Wanted, present: LoadBalancer['targets'], maxTarget
     return false
   }
 }
+
+export const isUnlisted = ({ unlisted }: Pick<Wanted, 'unlisted'>, { target }: ResolvedTarget) =>
+  target.type === 'server' && unlisted?.has(target.server) === true
 
 /** A node that the API does not take as a target: an Event on the node, and a fault so that the run comes back. */
 export function badTarget(node: string, code: string, reason: string): { note: Note; fault: WindlassError } {

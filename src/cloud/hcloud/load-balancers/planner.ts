@@ -15,7 +15,7 @@ import { planCreation } from './create.ts'
 import { annotationIgnored, type Desired, type DesireOptions, desire, type Wish } from './desire.ts'
 import { defaultName, OWNER_LABEL } from './names.ts'
 import { findForService } from './observe.ts'
-import { isPlaced, type Planned, planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
+import { isPlaced, type Judgement, type Planned, planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
 import { ingressOf } from './status.ts'
 import { needsRobot, type RobotKnowledge, resolveTargets } from './targets.ts'
@@ -75,7 +75,17 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     const type = await resolveType(desired.type, observed, types, call)
     faults.push(...type.faults)
     if (faults.length > 0) return planTargets(service, wish, observed, networkId, faults, call)
-    const { wanted, faults: robotFaults, notes: targetNotes } = await want(service, desired, observed, networkId, call)
+    const {
+      wanted,
+      faults: robotFaults,
+      notes: targetNotes,
+    } = await want(
+      service,
+      desired,
+      { observed, ...(type.type ? { maxTargets: type.type.maxTargets } : {}) },
+      networkId,
+      call,
+    )
     wanted.listeners = withCertificates(desired.listeners, certificates.ids)
     if (type.type) wanted.type = type.type
     const planned: Planned = observed ? planLoadBalancer(wanted, observed) : planCreation(wanted, required(type.type))
@@ -113,7 +123,11 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     const ours = observed?.labels[OWNER_LABEL] === service.uid
     const reaches = !desired.usePrivateIp || observed?.privateNets.some((net) => net.network === networkId)
     if (!observed || !ours || !reaches || !targetsKnown) throw fault
-    const { wanted, faults: robotFaults, notes: targetNotes } = await want(service, desired, observed, networkId, call)
+    const {
+      wanted,
+      faults: robotFaults,
+      notes: targetNotes,
+    } = await want(service, desired, { observed }, networkId, call)
     const planned = planOnlyTargets(wanted, observed)
     if (planned.changes.length === 0) throw fault
     return {
@@ -135,7 +149,7 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
   async function want(
     service: ServiceProjection,
     desired: Desired,
-    observed: LoadBalancer | undefined,
+    present: Present,
     networkId: number | undefined,
     call: Call,
   ): Promise<{ wanted: Wanted; faults: Error[]; notes: Note[] }> {
@@ -152,7 +166,7 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
       targetsOpen: resolved.open || knowledge.kind === 'unavailable',
       unusable: new Map(),
     }
-    wanted.unusable = await unusableOf(wanted, observed, call)
+    Object.assign(wanted, await judged(wanted, present, call))
     const missed = knowledge.kind === 'unavailable' && needsRobot(desired.targets, usePrivateIp)
     return { wanted, faults: missed ? [knowledge.error] : [], notes: resolved.notes }
   }
@@ -176,12 +190,12 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     }
   }
 
-  /** Asked only for targets that are to be added; for a new load balancer only what is known anyway. */
-  async function unusableOf(
+  /** Asked only for targets that are to be added; for a new load balancer only what is known anyway, unless it is too small for all. */
+  async function judged(
     wanted: Wanted,
-    observed: LoadBalancer | undefined,
+    { observed, maxTargets = Number.POSITIVE_INFINITY }: Present,
     call: Call,
-  ): Promise<Wanted['unusable']> {
+  ): Promise<Judgement> {
     const missing = wanted.targets.some(
       ({ target }) =>
         target.type === 'server' &&
@@ -189,8 +203,8 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
           (one) => one.type === 'server' && one.server === target.server && one.usePrivateIp === target.usePrivateIp,
         ),
     )
-    if (!missing) return new Map()
-    return judge(wanted, observed ? await servers.list(call) : servers.peek())
+    if (!missing) return judge(wanted, undefined)
+    return judge(wanted, observed || wanted.targets.length > maxTargets ? await servers.list(call) : servers.peek())
   }
 
   return plan
@@ -219,9 +233,21 @@ function placementFaults({ placement }: Desired, observed: LoadBalancer | undefi
   ]
 }
 
+/** What is there already, and how many targets it takes if it has to be made. */
+interface Present {
+  observed: LoadBalancer | undefined
+  maxTargets?: number
+}
+
 /** Which servers the API would refuse as targets, by what a list says of them. A server that it lacks may be new: the API decides. */
-export function judge(wanted: Wanted, list: readonly Server[] | undefined) {
+export function judge(wanted: Wanted, list: readonly Server[] | undefined): Judgement {
   const unusable = new Map<CloudServerId, { code: string; reason: string }>()
+  const listed = new Set(list?.map(({ id }) => id))
+  const unlisted = new Set(
+    wanted.targets.flatMap(({ target }) =>
+      list && target.type === 'server' && !listed.has(target.server) ? [target.server] : [],
+    ),
+  )
   for (const server of list ?? []) {
     if (wanted.usePrivateIp) {
       if (!server.privateNets.some((net) => net.network === wanted.network))
@@ -236,7 +262,7 @@ export function judge(wanted: Wanted, list: readonly Server[] | undefined) {
       })
     }
   }
-  return unusable
+  return { unusable, unlisted }
 }
 
 export function withCertificates(listeners: readonly Listener[], ids: number[]): Listener[] {
