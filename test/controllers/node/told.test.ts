@@ -68,3 +68,14 @@ t.test(
     await initialised(world, 2)
   },
 )
+
+t.test('an address that kubelet was told to use and that the cloud does not know is told, and which', async (t) => {
+  const world = await open(t)
+  await world.addNode('w2', { annotations: { 'alpha.kubernetes.io/provided-node-ip': '10.9.9.9' } })
+  const event = await warned(world, 'w2', /10\.9\.9\.9 is none of the addresses.*198\.51\.100\.2.*HCLOUD_NETWORK/)
+  t.equal(event.reason, 'ProvidedNodeIPNotFound')
+  t.notOk(
+    (await world.events()).some(({ reason }) => reason === 'SyncNodeFailed'),
+    'it is told once',
+  )
+})
