@@ -234,6 +234,20 @@ t.test('what roles must agree on reaches each that uses it', async (t) => {
         t.equal(env.find(({ name }: Json) => name === setting.env)?.value, 'x', `${args[0]}: ${setting.env}`)
 })
 
+t.test('files reach the roles for which they are meant', async (t) => {
+  const file = (name: string) => ({
+    extraVolumes: [{ name, emptyDir: {} }],
+    extraVolumeMounts: [{ name, mountPath: `/${name}` }],
+  })
+  const values = { image: IMAGE, mode: 'split', ...file('token'), server: file('ca'), forwarder: file('proxy') }
+  const has: Record<string, string> = { server: 'ca', forwarder: 'proxy', worker: 'token' }
+  for (const deployment of deploymentsOf(objectsOf(await render(values))))
+    for (const { args, volumeMounts } of rolesOf(deployment)) {
+      t.same(volumeMounts, [{ name: has[args[0]], mountPath: `/${has[args[0]]}` }], args[0])
+      t.same(deployment.spec.template.spec.volumes, [{ name: has[args[0]], emptyDir: {} }], args[0])
+    }
+})
+
 t.test('a Redis of your own is used by servers and workers', async (t) => {
   const env = { WINDLASS_REDIS_URL: 'rediss://redis.example.com:6380', WINDLASS_REDIS_PASSWORD: null }
   const roles = await started(t, { mode: 'split', redis: { enabled: false }, env })

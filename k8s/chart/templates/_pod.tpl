@@ -130,26 +130,28 @@ livenessProbe:
   periodSeconds: 10
   failureThreshold: 6
 {{- with include "windlass.mounts" . | fromYamlArray }}
-{{- if $works }}
 volumeMounts:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end }}
-{{- end }}
 
-{{- /* Files of the Pods that work. */}}
+{{- /* Files of a role, as arrays: `root`, `role`. Those at the top of the values are for the Pods that work, since they hold credentials. */}}
 {{- define "windlass.mounts" -}}
-{{- $mounts := concat .root.Values.extraVolumeMounts (.root.Values.volumeMounts | default list) }}
-{{- if include "windlass.cherryFile" .root }}
+{{- $works := has .role (list "worker" "all") }}
+{{- $values := $works | ternary .root.Values (index .root.Values .role) }}
+{{- $mounts := concat ($values.extraVolumeMounts | default list) ($values.volumeMounts | default list) }}
+{{- if and $works (include "windlass.cherryFile" .root) }}
   {{- $mounts = prepend $mounts (dict "name" "cherry" "mountPath" "/etc/cloud-sa" "readOnly" true) }}
 {{- end }}
 {{- toYaml $mounts }}
 {{- end }}
 
 {{- define "windlass.volumes" -}}
-{{- $volumes := concat .Values.extraVolumes (.Values.volumes | default list) }}
-{{- if include "windlass.cherryFile" . }}
-  {{- $volumes = prepend $volumes (dict "name" "cherry" "secret" (dict "secretName" .Values.configSecret.name)) }}
+{{- $works := has .role (list "worker" "all") }}
+{{- $values := $works | ternary .root.Values (index .root.Values .role) }}
+{{- $volumes := concat ($values.extraVolumes | default list) ($values.volumes | default list) }}
+{{- if and $works (include "windlass.cherryFile" .root) }}
+  {{- $volumes = prepend $volumes (dict "name" "cherry" "secret" (dict "secretName" .root.Values.configSecret.name)) }}
 {{- end }}
 {{- toYaml $volumes }}
 {{- end }}
