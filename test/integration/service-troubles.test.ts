@@ -121,6 +121,24 @@ t.test('a Service that goes, and that somebody else keeps, names no load balance
   t.same((await serviceOf(world))?.status?.loadBalancer, {})
 })
 
+t.test('what a Service left that went without its finalizer is told as not deleted, until it is', async (t) => {
+  const world = await open(t, [server(1)])
+  const first = world.start('all')
+  await world.addNode('w1')
+  await initialised(world, 1)
+  await world.addService('web')
+  await addressed(world)
+  await first.end()
+  await patch(world, 'web', { metadata: { finalizers: null } })
+  await world.api.delete(SERVICES, at('web'), world.call)
+  const match = 'DELETE /load_balancers/{id}'
+  world.hcloud.control.fault({ match, kind: 'error', code: 'server_error', times: 2 })
+  world.start('all')
+  await eventually(() => warned(world, 'DeleteLoadBalancerFailed'), 'its load balancer is not')
+  await eventually(async () => (await world.account()).load_balancers.length === 0, 'and then it is')
+  t.ok(await warned(world, 'DeletedLoadBalancer'))
+})
+
 t.test('a Service that stops to want a load balancer while one is made for it has no failure', async (t) => {
   const world = await open(t, [server(1)], { action_ms: 1500 })
   world.start('all')

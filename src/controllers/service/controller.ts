@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import type { ServiceIdentity } from '../../cloud/provider.ts'
 import { messageOf } from '../../errors.ts'
 import { projectService, type ServiceProjection } from '../../events/projection.ts'
 import { parseSubject, subjectOf } from '../../events/subject.ts'
@@ -33,7 +34,13 @@ export async function reconcileService(cluster: Cluster, request: ReconcileReque
   if (formerUid !== undefined) {
     const own = record?.uid === formerUid ? record : undefined
     const former = { ...ref, uid: formerUid, annotations: own?.annotations ?? {} }
-    await deleteLoadBalancer(cluster, placesToClear(cluster, own), former, call)
+    try {
+      await deleteLoadBalancer(cluster, placesToClear(cluster, own), former, call)
+    } catch (error) {
+      // Without a record it went in order, and this was a second look.
+      if (own) tellFailure(cluster, former, 'DeleteLoadBalancerFailed', error)
+      throw error
+    }
     await cluster.state.services.remove(recordName(ref))
   }
   if (!service) return {}
@@ -61,16 +68,15 @@ async function found(
   try {
     return await placeOf(cluster, service, record, call)
   } catch (error) {
-    if (isReportable(error))
-      cluster.recorder.record({
-        object: serviceObject(service),
-        type: 'Warning',
-        reason: 'SyncLoadBalancerFailed',
-        message: messageOf(error),
-        component: COMPONENT.service,
-      })
+    tellFailure(cluster, service, 'SyncLoadBalancerFailed', error)
     throw error
   }
+}
+
+function tellFailure(cluster: Cluster, service: ServiceIdentity, reason: string, error: unknown): void {
+  if (!isReportable(error)) return
+  const object = serviceObject(service)
+  cluster.recorder.record({ object, type: 'Warning', reason, message: messageOf(error), component: COMPONENT.service })
 }
 
 /** Measures a run that only the nodes asked for. */
