@@ -83,7 +83,9 @@ export function createPerformer(options: PerformerOptions): (job: Job<JobData>, 
       const { trigger, generation = 0 } = claim
       // Generations are microseconds of Redis' clock.
       if (generation > 0) askedMs = Math.min(begunAtMs, Math.round(generation / 1000))
-      if (trigger && !sameWords(trigger, job.data)) {
+      // What a user waits for and was not done yet stays that, although a look at everything asks for the same object meanwhile.
+      const stillOwed = job.attemptsStarted > 1 && job.data.urgency === 'user' && trigger?.urgency !== 'user'
+      if (trigger && !stillOwed && !sameWords(trigger, job.data)) {
         // So that a retry, and people, see the reason of this run.
         const { uid = job.data.uid } = trigger
         await job.updateData({

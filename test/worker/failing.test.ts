@@ -39,3 +39,26 @@ t.test('objects that fail, in whatever way, keep no other one waiting', async (t
   await eventually(() => failing.every((name) => name.startsWith('forGood') || Number(runs.get(name)) > 1))
   t.ok(failing.filter((name) => name.startsWith('forGood')).every((name) => runs.get(name) === 1))
 })
+
+t.test('what a user waits for stays that until it is done, whatever asks for the same object meanwhile', async (t) => {
+  const rig = await startRig(t)
+  const seen: { urgency: string; cause: string }[] = []
+  const ends = [
+    () => throttled('too many requests', Date.now() + 200),
+    () => transient('no answer'),
+    () => undefined,
+    () => undefined,
+  ]
+  const background = { urgency: 'background', cause: 'resync' } as const
+  startWorkers(t, rig, async ({ urgency, cause }) => {
+    seen.push({ urgency, cause })
+    const error = ends[seen.length - 1]?.()
+    await rig.enqueue('c', seen.length < 4 ? [trigger('web', background)] : [])
+    if (error) throw error
+    return {}
+  })
+  await rig.enqueue('c', [trigger('web', { cause: 'changed' })])
+  await eventually(() => seen.length === 4)
+  const asked = { urgency: 'user', cause: 'changed' }
+  t.same(seen, [asked, asked, asked, background])
+})
