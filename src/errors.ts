@@ -11,6 +11,8 @@ export interface WindlassErrorOptions {
   cause?: unknown
   /** Unix time in milliseconds before which a retry is pointless. Only for `throttled`. */
   retryAtMs?: number
+  /** The same for what a user waits for, where less is kept from that than from other work. Only for `throttled`. */
+  userRetryAtMs?: number
   /** Unix time in milliseconds by which it is tried again, however long the backoff is by then. Only for `transient`. */
   retryByMs?: number
   /** The cloud's or Kubernetes' own code, e.g. `uniqueness_error`, `Conflict`. */
@@ -26,6 +28,7 @@ export class WindlassError extends Error {
   override readonly name = 'WindlassError'
   readonly kind: ErrorKind
   readonly retryAtMs: number | undefined
+  readonly userRetryAtMs: number | undefined
   readonly retryByMs: number | undefined
   readonly code: string | undefined
   readonly status: number | undefined
@@ -35,6 +38,7 @@ export class WindlassError extends Error {
     super(excerpt(message), options.cause === undefined ? undefined : { cause: options.cause })
     this.kind = kind
     this.retryAtMs = options.retryAtMs
+    this.userRetryAtMs = options.userRetryAtMs ?? options.retryAtMs
     this.retryByMs = options.retryByMs
     this.code = options.code
     this.status = options.status
@@ -59,6 +63,14 @@ export const aborted = (message: string, options?: WindlassErrorOptions) =>
   new WindlassError('aborted', message, options)
 export const throttled = (message: string, retryAtMs: number, options?: WindlassErrorOptions) =>
   new WindlassError('throttled', message, { ...options, retryAtMs })
+
+/** When the first of several is worth another try. */
+export function soonestRetry(errors: readonly unknown[]): Pick<WindlassErrorOptions, 'retryAtMs' | 'userRetryAtMs'> {
+  const soonest = (of: 'retryAtMs' | 'userRetryAtMs') =>
+    Math.min(...errors.flatMap((error) => (error instanceof WindlassError && error[of] ? [error[of]] : [])))
+  const [retryAtMs, userRetryAtMs] = [soonest('retryAtMs'), soonest('userRetryAtMs')]
+  return Number.isFinite(retryAtMs) ? { retryAtMs, userRetryAtMs } : {}
+}
 
 /** The kind of anything that was thrown. What nobody classified is a bug or a fault in passing: tried again, never lost. */
 export function kindOf(error: unknown): ErrorKind {

@@ -66,15 +66,18 @@ export function createBudget(options: BudgetOptions): Budget {
 
   return {
     async take(urgency) {
-      const retryAtMs = await shared(
-        async (redis) => Number(await ask(redis, urgency)),
+      const [retryAtMs, userRetryAtMs] = await shared(
+        async (redis) =>
+          String(await ask(redis, urgency))
+            .split(' ')
+            .map(Number) as [number, number],
         () => local.take(urgency === 'background', Date.now()),
       )
       if (retryAtMs > 0)
         throw throttled(
           `${account}: the account's request limit is used up${urgency === 'background' ? ' but for the part kept for what users wait for' : ''}, going on at ${new Date(retryAtMs).toISOString()}`,
           retryAtMs,
-          { code: 'rate_limit_exceeded' },
+          { code: 'rate_limit_exceeded', userRetryAtMs },
         )
     },
     async observe({ limit: said, remaining }) {
@@ -98,19 +101,20 @@ export function createBudget(options: BudgetOptions): Budget {
 
 const TTL_MS = 2 * LONGEST_BLOCK_MS
 
-/** Returns 0 when one was taken, else the unix milliseconds at which to ask again. */
+/** Returns 0 when one was taken, else the unix milliseconds at which to ask again, and at which a user's work is to ask. */
 const TAKE = `
 local now = tonumber(ARGV[1])
 local bucket = redis.call('HMGET', KEYS[1], 'tokens', 'at', 'limit', 'blocked')
 local limit = tonumber(bucket[3]) or tonumber(ARGV[2])
 local rate = limit / tonumber(ARGV[3])
 local blocked = tonumber(bucket[4]) or 0
-if blocked > now then return tostring(blocked) end
+if blocked > now then return blocked .. ' ' .. blocked end
 local at = tonumber(bucket[2]) or now
 local tokens = math.min(limit, (tonumber(bucket[1]) or limit) + math.max(0, now - at) * rate)
 local floor = math.ceil(limit * tonumber(ARGV[4]))
-local answer = '0'
-if tokens < floor + 1 then answer = tostring(math.ceil(now + (floor + 1 - tokens) / rate)) else tokens = tokens - 1 end
+local answer = '0 0'
+local function due(left) return string.format('%.0f', math.ceil(now + math.max(0, left + 1 - tokens) / rate)) end
+if tokens < floor + 1 then answer = due(floor) .. ' ' .. due(0) else tokens = tokens - 1 end
 redis.call('HSET', KEYS[1], 'tokens', tostring(tokens), 'at', ARGV[1], 'limit', tostring(limit))
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 return answer
@@ -120,14 +124,18 @@ return answer
 const TAKE_ROLLING = `
 local now, limit, window = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local blocked = tonumber(redis.call('HGET', KEYS[1], 'blocked') or '0')
-if blocked > now then return tostring(blocked) end
+if blocked > now then return blocked .. ' ' .. blocked end
+local function due(room)
+  local last = tonumber(redis.call('LINDEX', KEYS[2], room - 1) or '-1')
+  if last >= 0 and last + window > now then return math.min(last, now) + window end
+  return now
+end
 local room = limit - math.ceil(limit * tonumber(ARGV[4]))
-local last = tonumber(redis.call('LINDEX', KEYS[2], room - 1) or '-1')
-if last >= 0 and last + window > now then return tostring(math.min(last, now) + window) end
+if due(room) > now then return string.format('%.0f %.0f', due(room), due(limit)) end
 redis.call('LPUSH', KEYS[2], ARGV[1])
 redis.call('LTRIM', KEYS[2], 0, limit - 1)
 redis.call('PEXPIRE', KEYS[2], window)
-return '0'
+return '0 0'
 `
 
 const OBSERVE = `
@@ -146,15 +154,16 @@ function createLocalBucket(startLimit: number, windowMs: number, reserve: number
   let at = 0
   let blocked = 0
   return {
-    take(background: boolean, now: number): number {
-      if (blocked > now) return blocked
+    take(background: boolean, now: number): [retryAtMs: number, userRetryAtMs: number] {
+      if (blocked > now) return [blocked, blocked]
       const rate = limit / windowMs
       tokens = Math.min(limit, tokens + (at === 0 ? 0 : Math.max(0, now - at) * rate))
       at = now
       const floor = background ? Math.ceil(limit * reserve) : 0
-      if (tokens < floor + 1) return Math.ceil(now + (floor + 1 - tokens) / rate)
+      const due = (left: number) => Math.ceil(now + Math.max(0, left + 1 - tokens) / rate)
+      if (tokens < floor + 1) return [due(floor), due(0)]
       tokens--
-      return 0
+      return [0, 0]
     },
     observe(said: number, remaining: number, now: number) {
       limit = said
@@ -172,11 +181,15 @@ function createLocalLog(limit: number, windowMs: number, reserve: number): Retur
   let blocked = 0
   return {
     take(background, now) {
-      if (blocked > now) return blocked
-      const last = sent.at((background ? Math.ceil(limit * reserve) : 0) - limit)
-      if (last !== undefined && last + windowMs > now) return Math.min(last, now) + windowMs
+      if (blocked > now) return [blocked, blocked]
+      const due = (left: number) => {
+        const last = sent.at(left - limit)
+        return last !== undefined && last + windowMs > now ? Math.min(last, now) + windowMs : now
+      }
+      const left = background ? Math.ceil(limit * reserve) : 0
+      if (due(left) > now) return [due(left), due(0)]
       sent = [...sent, now].slice(-limit)
-      return 0
+      return [0, 0]
     },
     observe() {},
     block(untilMs) {

@@ -162,6 +162,8 @@ export function createCoalescedRead<T>(
   /** The current read has not begun: whose urgency it waits with. */
   let waiting: Call['urgency'] | undefined
   let next: Promise<T> | undefined
+  /** Whose call the next read is: a user's, if one of those who wait for it is. */
+  let asked: Call | undefined
 
   const begin = async (call: Call): Promise<T> => {
     if (gatherMs > 0) await delay(gatherMs)
@@ -191,6 +193,7 @@ export function createCoalescedRead<T>(
       )
     if (!current) return untilAborted(start(call), call)
     if (waiting === 'user' || waiting === call.urgency) return untilAborted(current, call)
+    if (!asked || call.urgency === 'user') asked = call
     if (!next) {
       const after = current
       const following: Promise<T> = after
@@ -199,8 +202,10 @@ export function createCoalescedRead<T>(
           () => undefined,
         )
         .then(() => {
+          const first = asked ?? call
           next = undefined
-          return start(call)
+          asked = undefined
+          return start(first)
         })
       next = following
     }

@@ -86,10 +86,13 @@ export async function failForGood(over: Over, error: unknown): Promise<Outcome> 
 
 async function throttle(over: Over, error: unknown): Promise<Outcome> {
   const { queue, job, floorMs } = over
-  const retryAtMs = error instanceof WindlassError ? (error.retryAtMs ?? 0) : 0
-  const waitMs = throttleMs(retryAtMs, Date.now(), floorMs, Math.random())
-  // Held before it is put off, so that at no instant a trigger may pull it forward.
-  await queue.ledger.hold(job.data.key, waitMs)
+  const { retryAtMs = 0, userRetryAtMs = 0 } = error instanceof WindlassError ? error : {}
+  const [random, now] = [Math.random(), Date.now()]
+  const userWaitMs = throttleMs(userRetryAtMs, now, floorMs, random)
+  // Held before it is put off, so that at no instant a trigger may pull it forward; but what is kept from nobody's work is not kept from
+  // a user who comes meanwhile.
+  await queue.ledger.hold(job.data.key, userWaitMs)
+  const waitMs = job.data.urgency === 'user' ? userWaitMs : throttleMs(retryAtMs, now, floorMs, random)
   return putOff(over, waitMs, 'throttled')
 }
 

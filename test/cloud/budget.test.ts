@@ -46,6 +46,9 @@ for (const where of ['in process', 'in Redis'] as const) {
   t.test(`${where}: background work leaves a reserve to what users wait for`, async (t) => {
     const one = make()
     t.equal(await taken(one, 'background', 100), 90)
+    const { retryAtMs, userRetryAtMs } = await one.take('background').catch((error) => error)
+    t.ok(retryAtMs > Date.now() + 1000, 'the reserve is kept')
+    t.ok(userRetryAtMs <= Date.now(), 'and is there for a user now')
     t.equal(await taken(one, 'user', 20), 10)
     await t.rejects(one.take('user'), { kind: 'throttled', message: /Somewhere/ })
   })
@@ -91,6 +94,7 @@ for (const where of ['in process', 'in Redis'] as const) {
     if (error) t.ok(error.retryAtMs > Date.now() - 50 && error.retryAtMs <= Date.now() + windowMs)
     await delay(windowMs)
     t.equal(await taken(one, 'background', limit), 9, 'one is kept for what users wait for')
+    t.ok((await one.take('background').catch((error) => error)).userRetryAtMs <= Date.now())
     t.equal(await taken(one, 'user', limit), 1)
   })
 }

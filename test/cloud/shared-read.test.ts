@@ -56,6 +56,19 @@ t.test('who asks while a read is on its way shares the next one', async (t) => {
   t.equal(from.reads, 2)
 })
 
+t.test('a read that a user waits for is a user’s, whoever asked for it first', async (t) => {
+  const from = source()
+  const urgencies: string[] = []
+  const read = createCoalescedRead(({ urgency }) => {
+    urgencies.push(urgency)
+    return from.fetch()
+  })
+  const background = callOf({ urgency: 'background' })
+  await from.until(Promise.all([background, background, callOf(), background].map((call) => read(call))))
+  await from.until(Promise.all([background, background].map((call) => read(call))))
+  t.strictSame(urgencies, ['background', 'user', 'background', 'background'])
+})
+
 t.test('a read that fails fails for those who waited for it, and the next one is a new one', async (t) => {
   let reads = 0
   const read = createCoalescedRead(async () => {

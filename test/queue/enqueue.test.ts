@@ -5,6 +5,7 @@ import { openClusterQueues } from '../../src/queue/cluster-queue.ts'
 import { createEnqueuer } from '../../src/queue/enqueue.ts'
 import { producerConnection } from '../../src/queue/redis.ts'
 import type { Trigger } from '../../src/queue/types.ts'
+import type { Run } from '../../src/worker/host.ts'
 import { freePort } from '../redis.ts'
 import { startWorkers } from '../worker/rig.ts'
 import { eventually, startRig, trigger } from './rig.ts'
@@ -126,6 +127,25 @@ t.test('what a cloud throttles is not pulled forward, and spends no attempt', as
   await eventually(() => runs.length === 2)
   t.equal(runs[1]?.attempt, 0)
   t.ok((runs[1]?.atMs ?? 0) >= resetMs)
+})
+
+t.test('what is put off since nobody waits for it is pulled forward by a user, and by then is a user’s', async (t) => {
+  const rig = await startRig(t)
+  const runs: Run['urgency'][] = []
+  startWorkers(t, rig, async ({ urgency }) => {
+    runs.push(urgency)
+    const now = Date.now()
+    // As an account says that has some requests left.
+    if (runs.length < 3) throw throttled('few requests are left', now + 3_600_000, { userRetryAtMs: now })
+    return {}
+  })
+  const background = trigger('web', { urgency: 'background', cause: 'resync' })
+  await rig.enqueue('c', [background])
+  await eventually(async () => runs.length === 1 && (await rig.queue.queue.getDelayedCount()) === 1)
+  await rig.enqueue('c', [trigger('web', { urgency: 'user', cause: 'a change' })])
+  // What a user waits for is not put off for as long as other work either.
+  await eventually(() => runs.length === 3)
+  t.same(runs, ['background', 'user', 'user'])
 })
 
 t.test('what failed for good runs again when it is triggered, and a success clears its failed job away', async (t) => {

@@ -54,12 +54,13 @@ export function createPace(options: PaceOptions): Pace {
     }
   }
 
-  const tooMany = (waitMs: number) => {
+  const tooMany = (waitMs: number, urgency: Call['urgency']) => {
     const untilMs = Date.now() + waitMs
     return throttled(
       `Cherry Servers: more requests wait than the API takes (${limit} a second), going on at ${new Date(untilMs).toISOString()}`,
       untilMs,
-      { code: 'rate_limit_exceeded' },
+      // The lines are apart: who waits behind all others keeps no user from his.
+      { code: 'rate_limit_exceeded', ...(urgency === 'background' ? { userRetryAtMs: Date.now() } : {}) },
     )
   }
 
@@ -70,7 +71,7 @@ export function createPace(options: PaceOptions): Pace {
         for (;;) {
           const waitMs = await ask(urgency === 'background')
           if (waitMs <= 0) return
-          if (performance.now() + waitMs > giveUpAt) throw tooMany(waitMs)
+          if (performance.now() + waitMs > giveUpAt) throw tooMany(waitMs, urgency)
           // Processes that wait for the same slot must not ask in the same millisecond.
           const apartMs = urgency === 'urgent' ? 0 : Math.random() * 50
           await delay(waitMs + apartMs, undefined, { signal }).catch((cause) => {
@@ -82,7 +83,7 @@ export function createPace(options: PaceOptions): Pace {
       const line = lines[urgency]
       const waitMs = Math.floor(line.length / limit) * windowMs
       // No use in standing in a line that is too long.
-      if (waitMs > patienceMs) throw tooMany(waitMs)
+      if (waitMs > patienceMs) throw tooMany(waitMs, urgency)
       await line.stand(tryUntilTaken, signal)
     },
     async block(untilMs) {

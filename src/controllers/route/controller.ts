@@ -1,6 +1,14 @@
 import type { Call } from '../../call.ts'
 import type { CloudProvider, RoutePlan, Routes, RoutesApplied } from '../../cloud/provider.ts'
-import { type ErrorKind, kindOf, messageOf, throttled, transient, WindlassError } from '../../errors.ts'
+import {
+  type ErrorKind,
+  kindOf,
+  messageOf,
+  soonestRetry,
+  throttled,
+  transient,
+  type WindlassError,
+} from '../../errors.ts'
 import type { NodeProjection } from '../../events/projection.ts'
 import { nodeCondition } from '../../kubernetes/patches.ts'
 import { NODES } from '../../kubernetes/resources.ts'
@@ -59,8 +67,8 @@ function comeBack(faults: readonly unknown[], byMs: number): WindlassError | und
   const of = (kind: ErrorKind) => faults.filter((fault) => kindOf(fault) === kind)
   const why = `The routes of the network are not in order: ${faults.map(messageOf).join('; ')}`
   if (of('transient').length > 0) return transient(why, { retryByMs: byMs })
-  const waits = of('throttled').flatMap((fault) => (fault instanceof WindlassError ? (fault.retryAtMs ?? []) : []))
-  return waits.length > 0 ? throttled(why, Math.min(...waits)) : undefined
+  const { retryAtMs, userRetryAtMs } = soonestRetry(of('throttled'))
+  return retryAtMs === undefined ? undefined : throttled(why, retryAtMs, { userRetryAtMs })
 }
 
 /** The cloud that keeps this cluster's routes. Where pod addresses come from has to be known: else no route is ours, and no node lacks one. */

@@ -1,5 +1,5 @@
 import type { LoadBalancerPlan } from '../../cloud/provider.ts'
-import { type ErrorKind, kindOf, messageOf, WindlassError } from '../../errors.ts'
+import { type ErrorKind, kindOf, messageOf, soonestRetry, WindlassError } from '../../errors.ts'
 
 export const recordName = ({ namespace, name }: { namespace: string; name: string }) => `${namespace}/${name}`
 
@@ -15,8 +15,5 @@ export function combined(faults: readonly Error[]): Error {
   if (faults.length === 1 && first) return first
   const order: ErrorKind[] = ['aborted', 'transient', 'throttled', 'permanent']
   const kind = order.find((one) => kinds.has(one)) ?? 'transient'
-  const retryAtMs = Math.min(
-    ...faults.flatMap((fault) => (fault instanceof WindlassError && fault.retryAtMs ? [fault.retryAtMs] : [])),
-  )
-  return new WindlassError(kind, faults.map(messageOf).join('; '), Number.isFinite(retryAtMs) ? { retryAtMs } : {})
+  return new WindlassError(kind, faults.map(messageOf).join('; '), soonestRetry(faults))
 }
