@@ -21,6 +21,9 @@ export interface InstancesOptions {
   settings: Pick<HcloudSettings, 'addressFamily' | 'zoneLabelEnabled' | 'robot' | 'serverCacheMode'>
 }
 
+/** By then the node was there: the time of creation is in whole seconds. */
+const joinedMs = ({ creationTimestamp }: NodeProjection) => Date.parse(creationTimestamp) + 1000
+
 interface RobotSearch {
   servers: readonly RobotServer[]
   server?: RobotServer | undefined
@@ -53,7 +56,7 @@ export function createInstances(options: InstancesOptions): Instances {
     call: Call,
     fresh: boolean,
   ): Promise<InstanceLookup> {
-    const server = await servers.byId(id, call, { fresh })
+    const server = await servers.byId(id, call, { fresh, absentAfterMs: joinedMs(node) })
     if (server) return foundCloud(server, call)
     const successor = async () => {
       const named = await servers.byName(node.name, call)
@@ -126,7 +129,7 @@ export function createInstances(options: InstancesOptions): Instances {
 
   async function byName(node: NodeProjection, call: Call, fresh: boolean): Promise<InstanceLookup> {
     const { name } = node
-    const cloud = await servers.byName(name, call, { fresh })
+    const cloud = await servers.byName(name, call, { fresh, absentAfterMs: joinedMs(node) })
     let dedicated = await robotNamed(name, call, fresh)
     if (cloud && dedicated.server) {
       const message = `Node ${name}: a server of that name exists in Hetzner Cloud (id ${cloud.id}) and in Robot (number ${dedicated.server.number}), and neither is taken. Rename one, or set the provider id of the node.`

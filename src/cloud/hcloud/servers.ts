@@ -4,11 +4,18 @@ import { createSharedRead } from '../shared-read.ts'
 import type { HcloudClient } from './client.ts'
 import type { CloudServerId, Server } from './model.ts'
 
+export interface Asked {
+  /** A read that began after this call. */
+  fresh?: boolean
+  /** That there is none is no answer if it was read before this (Unix milliseconds): a server and its node may be younger. */
+  absentAfterMs?: number
+}
+
 /** The servers of a project, read by as few requests as the cache mode allows. */
 export interface Servers {
-  byId(id: CloudServerId, call: Call, options?: { fresh?: boolean }): Promise<Server | undefined>
+  byId(id: CloudServerId, call: Call, asked?: Asked): Promise<Server | undefined>
   /** Exact name. */
-  byName(name: string, call: Call, options?: { fresh?: boolean }): Promise<Server | undefined>
+  byName(name: string, call: Call, asked?: Asked): Promise<Server | undefined>
   /** Complete lists only: what is kept of single servers never answers for all. */
   list(call: Call, options?: { fresh?: boolean }): Promise<readonly Server[]>
   /** The list if it is known here and young; asks nobody. */
@@ -35,16 +42,43 @@ export function createServers(options: ServersOptions): Servers {
     fresh || mode === 'off' ? shared.fresh(call) : shared.get(call)
   const index = createIndex()
 
-  if (mode === 'all')
+  if (mode === 'all') {
+    const find = async (
+      inList: (index: Index) => Server | undefined,
+      alone: () => Promise<Server | undefined>,
+      call: Call,
+      { fresh, absentAfterMs = Number.NEGATIVE_INFINITY }: Asked = {},
+    ): Promise<Server | undefined> => {
+      if (fresh) {
+        // By itself the API answers sooner than by a list of all, and what it says is newer than the list.
+        const server = await alone()
+        if (server) shared.amend((all) => [...all.filter(({ id }) => id !== server.id), server])
+        return server
+      }
+      const known = inList(index.of(await list(call)))
+      const agoMs = Date.now() - absentAfterMs
+      if (known || !(agoMs < maxAgeMs)) return known
+      return inList(index.of(await shared.since(performance.now() - Math.max(0, agoMs), call)))
+    }
     return {
-      // By id the API answers alone, sooner than by a list of all.
-      byId: async (id, call, { fresh } = {}) =>
-        fresh ? client.servers.get(id, call) : index.of(await list(call)).byId.get(id),
-      byName: async (name, call, { fresh } = {}) =>
-        fresh ? client.servers.named(name, call) : index.of(await list(call)).byName.get(name),
+      byId: (id, call, asked) =>
+        find(
+          ({ byId }) => byId.get(id),
+          () => client.servers.get(id, call),
+          call,
+          asked,
+        ),
+      byName: (name, call, asked) =>
+        find(
+          ({ byName }) => byName.get(name),
+          () => client.servers.named(name, call),
+          call,
+          asked,
+        ),
       list,
       peek: shared.peek,
     }
+  }
 
   const kept = mode === 'one' ? createKeptServers(maxAgeMs) : undefined
   const single = async (
@@ -77,11 +111,17 @@ export function createServers(options: ServersOptions): Servers {
   }
 }
 
+interface Index {
+  servers: readonly Server[]
+  byId: Map<CloudServerId, Server>
+  byName: Map<string, Server>
+}
+
 /** One index per list: 500 lookups in a list of 500 would otherwise compare 250,000 times. */
 function createIndex() {
-  let last: { servers: readonly Server[]; byId: Map<CloudServerId, Server>; byName: Map<string, Server> } | undefined
+  let last: Index | undefined
   return {
-    of(servers: readonly Server[]) {
+    of(servers: readonly Server[]): Index {
       if (last?.servers !== servers)
         last = {
           servers,

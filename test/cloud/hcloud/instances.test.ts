@@ -132,6 +132,28 @@ t.test('initialising 500 nodes takes ten pages and one more', async (t) => {
   t.ok((of.calls()['GET /servers'] ?? 0) <= 11, 'absence in a fresh list is believed')
 })
 
+t.test('a list that may be older than a node does not say that it has no server', async (t) => {
+  const of = await open(t, { account: { servers: servers(1, 2) } })
+  const joined = (agoMs: number) => ({ creationTimestamp: new Date(Date.now() - agoMs).toISOString() })
+  t.match(await of.find(node('w1')), { kind: 'found' })
+  of.simulator.control.mutate({ servers: [{ create: { id: 3, name: 'w3' } }, { create: { id: 4, name: 'w4' } }] })
+  of.calls()
+  t.match(await of.find(node('w3', joined(3_600_000))), { kind: 'not-found' })
+  t.same(of.calls(), {}, 'a node of long ago is believed to have none')
+  t.match(await of.find(node('w3', joined(0))), { kind: 'found' })
+  t.match(await of.find(node('any', { providerId: 'hcloud://4', ...joined(0) })), { kind: 'found' })
+  t.same(of.calls(), { 'GET /servers': 1 }, 'one list for both')
+
+  of.simulator.control.mutate({ servers: [{ create: { id: 5, name: 'w5' } }] })
+  t.match(await of.find(node('w5', { providerId: 'hcloud://5' }), { fresh: true }), { kind: 'found' })
+  t.match(await of.find(node('w5')), { kind: 'found' })
+  t.same(of.calls(), { 'GET /servers/{id}': 1 }, 'what was asked for by itself is known')
+
+  const ghosts = Array.from({ length: 20 }, (_, i) => of.find(node(`ghost${i}`, joined(2000))))
+  for (const ghost of await Promise.all(ghosts)) t.match(ghost, { kind: 'not-found' })
+  t.ok((of.calls()['GET /servers'] ?? 0) <= 1, 'that many have none takes a list at most')
+})
+
 t.test('cache modes ask for what they say', async (t) => {
   const of = await open(t, { account: { servers: servers(1, 2) } })
   for (const [mode, expected] of [
