@@ -18,7 +18,8 @@ export type Tokens = Map<string, { readonly: boolean }>
 /** The Cloud API behind /v1. */
 export function cloudApi(cloud: () => Cloud, tokens: Tokens): Face & { refill: () => void } {
   const route = createRouter([...fixed, ...actions, ...networks, ...loadBalancers, ...certificates])
-  let budget = new RateLimit(cloud().options.rate_limit)
+  const fill = ({ rate_limit, rate_remaining }: Cloud['options']) => new RateLimit(rate_limit, rate_remaining)
+  let budget = fill(cloud().options)
   const failure = ({ status, code, message, details }: Refusal): Answer => ({
     status,
     code,
@@ -28,7 +29,7 @@ export function cloudApi(cloud: () => Cloud, tokens: Tokens): Face & { refill: (
 
   return {
     refill: () => {
-      budget = new RateLimit(cloud().options.rate_limit)
+      budget = fill(cloud().options)
     },
     label: (request) => {
       const found = route(request.method, request.path)

@@ -170,6 +170,8 @@ export interface Options {
   stale_ms: number
   /** requests per hour and project, given back one by one over the hour */
   rate_limit: number
+  /** so many of these are left at first; all if left out */
+  rate_remaining?: number
   /** more load balancers than that are refused */
   max_load_balancers: number
   /** a load balancer made with a network answers conflict while that network has a running action */

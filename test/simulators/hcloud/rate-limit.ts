@@ -4,9 +4,9 @@ export class RateLimit {
   #remaining: number
   #at = Date.now()
 
-  constructor(limit: number) {
+  constructor(limit: number, remaining = limit) {
     this.limit = limit
-    this.#remaining = limit
+    this.#remaining = remaining
   }
 
   /** false: the request is one too many. */
