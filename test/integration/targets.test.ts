@@ -22,6 +22,8 @@ const setReady = (world: World, name: string, status: 'True' | 'False') =>
     world.call,
   )
 
+t.setTimeout(120_000 + ROUNDS * 20_000)
+
 const targetsOf = async (world: World) =>
   (await world.account()).load_balancers.flatMap(({ targets }) => targets.flatMap(({ server }) => server?.id ?? []))
 
