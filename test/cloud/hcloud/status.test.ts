@@ -1,72 +1,81 @@
-import t from 'tap'
-import { desire } from '../../../src/cloud/hcloud/load-balancers/desire.ts'
-import { ingressOf } from '../../../src/cloud/hcloud/load-balancers/status.ts'
-import type { LoadBalancer } from '../../../src/cloud/hcloud/model.ts'
+import t, { type Test } from 'tap'
 import type { HcloudLoadBalancerDefaults } from '../../../src/config/types.ts'
-import { defaults, nodes, service } from './bench.ts'
+import { bench, lbOf, nodes, service } from './bench.ts'
 
-const [FOUR, SIX, INSIDE] = ['192.0.2.1', '2001:db8::1', '10.0.0.2'] as const
+const NETWORK = {
+  id: 500,
+  name: 'net',
+  ip_range: '10.0.0.0/8',
+  subnets: [{ type: 'cloud', ip_range: '10.0.0.0/24', network_zone: 'eu-central' }],
+}
 
-const balancer = (isPublic: boolean, inNetwork: boolean): LoadBalancer => ({
-  id: 7,
-  name: 'web',
-  labels: {},
-  publicNet: { enabled: isPublic, ipv4: FOUR, ipv6: SIX },
-  privateNets: inNetwork ? [{ network: 5, ip: INSIDE }] : [],
-  type: { id: 1, name: 'lb11', maxTargets: 25, maxServices: 5 },
-  algorithm: 'round_robin',
-  listeners: [],
-  targets: [],
-  deleteProtected: false,
+async function open(t: Test, loadBalancers: Partial<HcloudLoadBalancerDefaults> = {}) {
+  const opened = await bench({
+    account: {
+      networks: [NETWORK],
+      servers: [{ id: 1, name: 'w1', private_net: [{ network: 'net', ip: '10.0.0.11' }] }],
+    },
+    settings: { network: 'net', networkRoutesEnabled: false },
+    loadBalancers,
+  })
+  t.teardown(() => opened.close())
+  /** The status, with its addresses by what they are: `4 VIP`, `6 VIP`, `private VIP`, or the host name. */
+  const shows = async (annotations: Record<string, string>) => {
+    const { ingress } = await opened.ensure(service(annotations), nodes(1))
+    const { public_net, private_net } = lbOf(opened)
+    const names = new Map([
+      [public_net.ipv4.ip, '4'],
+      [public_net.ipv6.ip, '6'],
+      [private_net[0]?.ip, 'private'],
+    ])
+    return ingress.map(({ ip, hostname, ipMode }) => hostname ?? `${names.get(ip)} ${ipMode}`).join(', ')
+  }
+  return { shows }
+}
+
+t.test('what the status lists follows the annotations, whatever was there before', async (t) => {
+  const { shows } = await open(t)
+  const all = '4 VIP, 6 VIP, private VIP'
+  const golden: [Record<string, string>, string][] = [
+    [{}, all],
+    [{ 'ipv6-disabled': 'true' }, '4 VIP, private VIP'],
+    [{ 'disable-private-ingress': 'true' }, '4 VIP, 6 VIP'],
+    [{ 'ipv6-disabled': 'true', 'disable-private-ingress': 'true' }, '4 VIP'],
+    [{ 'use-private-ip': 'true' }, all],
+    [{ 'use-private-ip': 'true', 'disable-public-network': 'true' }, 'private VIP'],
+    [{ 'use-private-ip': 'true', 'disable-public-network': 'true', hostname: 'lb.example.com' }, 'lb.example.com'],
+    [{ hostname: 'lb.example.com', 'ipv6-disabled': 'true', 'disable-private-ingress': 'true' }, 'lb.example.com'],
+    [{ hostname: 'lb.example.com', 'uses-proxyprotocol': 'true' }, 'lb.example.com'],
+    [{ 'uses-proxyprotocol': 'true' }, '4 Proxy, 6 Proxy, private Proxy'],
+  ]
+  for (const [annotations, status] of [...golden, ...golden.toReversed()])
+    t.equal(await shows(annotations), status, JSON.stringify(annotations))
 })
 
-type Switch = 'ipv6-disabled' | 'disable-private-ingress' | 'uses-proxyprotocol'
-
-/** The status as one line: what is listed, and how kube-proxy is to treat it. */
-function statusOf(
-  lb: LoadBalancer,
-  annotations: Record<string, string>,
-  settings: Partial<HcloudLoadBalancerDefaults> = {},
-): string {
-  const options = { defaults: { ...defaults, ...settings }, hasNetwork: true, robotEnabled: false }
-  const { desired } = desire(service(annotations), nodes(1), options)
-  return ingressOf(lb, desired.ingress)
-    .map(({ ip, hostname, ipMode }) => `${hostname ?? ip} ${ipMode ?? '-'}`)
-    .join(', ')
-}
-
-// What tools such as external-dns publish hangs on this table: another row for the same settings is a breaking change.
-const TABLE: [network: 'public' | 'both' | 'inside', on: Switch[], expected: string][] = [
-  ['public', [], `${FOUR} VIP, ${SIX} VIP`],
-  ['public', ['ipv6-disabled'], `${FOUR} VIP`],
-  ['public', ['disable-private-ingress'], `${FOUR} VIP, ${SIX} VIP`],
-  ['public', ['uses-proxyprotocol'], `${FOUR} Proxy, ${SIX} Proxy`],
-  ['both', [], `${FOUR} VIP, ${SIX} VIP, ${INSIDE} VIP`],
-  ['both', ['ipv6-disabled'], `${FOUR} VIP, ${INSIDE} VIP`],
-  ['both', ['disable-private-ingress'], `${FOUR} VIP, ${SIX} VIP`],
-  ['both', ['ipv6-disabled', 'disable-private-ingress'], `${FOUR} VIP`],
-  ['both', ['ipv6-disabled', 'uses-proxyprotocol'], `${FOUR} Proxy, ${INSIDE} Proxy`],
-  ['both', ['ipv6-disabled', 'disable-private-ingress', 'uses-proxyprotocol'], `${FOUR} Proxy`],
-  ['inside', [], `${INSIDE} VIP`],
-  ['inside', ['ipv6-disabled'], `${INSIDE} VIP`],
-  ['inside', ['disable-private-ingress'], ''],
-  ['inside', ['uses-proxyprotocol'], `${INSIDE} Proxy`],
-]
-
-const SETTINGS: Record<Switch, Partial<HcloudLoadBalancerDefaults>> = {
-  'ipv6-disabled': { disableIpv6: true },
-  'disable-private-ingress': { disablePrivateIngress: true },
-  'uses-proxyprotocol': { usesProxyProtocol: true },
-}
-
-for (const [network, on, expected] of TABLE)
-  t.test(`${network}, ${on.join(' and ') || 'nothing asked for'}`, async (t) => {
-    const lb = balancer(network !== 'inside', network !== 'public')
-    const annotations = Object.fromEntries(on.map((name) => [name, 'true']))
-    t.equal(statusOf(lb, annotations), expected, 'by annotations')
-    const settings = Object.assign({}, ...on.map((name) => SETTINGS[name]))
-    t.equal(statusOf(lb, {}, settings), expected, 'by settings')
-    const off = Object.fromEntries(on.map((name) => [name, 'false']))
-    t.equal(statusOf(lb, off, settings), statusOf(lb, {}), 'an annotation goes before its setting')
-    t.equal(statusOf(lb, { ...annotations, hostname: 'lb.example' }), 'lb.example -', 'a name stands alone')
-  })
+t.test(
+  'however PROXY protocol is switched on and off, the status says in the same run that nobody may cut it short',
+  async (t) => {
+    const off: Record<string, string> = { 'ipv6-disabled': 'true', 'disable-private-ingress': 'true' }
+    for (const [usesProxyProtocol, otherwise] of [
+      [undefined, 'VIP'],
+      [false, 'VIP'],
+      [true, 'Proxy'],
+    ] as const) {
+      const { shows } = await open(t, usesProxyProtocol === undefined ? {} : { usesProxyProtocol })
+      for (const [annotation, mode] of [
+        [undefined, otherwise],
+        ['true', 'Proxy'],
+        [undefined, otherwise],
+        ['false', 'VIP'],
+        ['true', 'Proxy'],
+        ['false', 'VIP'],
+        [undefined, otherwise],
+      ] as const)
+        t.equal(
+          await shows(annotation === undefined ? off : { ...off, 'uses-proxyprotocol': annotation }),
+          `4 ${mode}`,
+          `${usesProxyProtocol} by default, ${annotation} by annotation`,
+        )
+    }
+  },
+)
