@@ -196,9 +196,10 @@ async function takeTurn(budget: Budget, call: Call): Promise<void> {
     try {
       return await budget.take(call.urgency)
     } catch (error) {
-      const waitMs = (error instanceof WindlassError ? (error.retryAtMs ?? 0) : 0) - Date.now()
-      const soon = waitMs > 0 && waitMs <= NEXT_TURN_MS && Date.now() + waitMs <= giveUpAtMs
-      if (!soon || call.urgency !== 'user') throw error
+      if (!(error instanceof WindlassError) || error.retryAtMs === undefined || call.urgency !== 'user') throw error
+      // On a busy machine its time may have come meanwhile.
+      const waitMs = Math.max(0, error.retryAtMs - Date.now())
+      if (waitMs > NEXT_TURN_MS || Date.now() + waitMs > giveUpAtMs) throw error
       await pause(waitMs, call)
     }
   }

@@ -1,5 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createBudget } from '../../../src/cloud/budget.ts'
+import { type Budget, createBudget } from '../../../src/cloud/budget.ts'
 import { createActionPoller } from '../../../src/cloud/hcloud/actions.ts'
 import { createHcloudClient } from '../../../src/cloud/hcloud/client.ts'
 import type { Http, RequestReport } from '../../../src/cloud/requests.ts'
@@ -7,7 +8,19 @@ import { HttpClient } from '../../../src/http/client.ts'
 import { startHcloudSimulator } from '../../simulators/hcloud/simulator.ts'
 import { callOf, servers, TOKEN } from './bench.ts'
 
-async function open(t: Test, options: Record<string, unknown> = {}, limit = 3600, http: Http = new HttpClient()) {
+/** What the budget says arrives as late as on a busy machine. */
+const late = (budget: Budget, ms: number): Budget => ({
+  ...budget,
+  take: (urgency) => budget.take(urgency).finally(() => delay(ms)),
+})
+
+async function open(
+  t: Test,
+  options: Record<string, unknown> = {},
+  limit = 3600,
+  http: Http = new HttpClient(),
+  budgetIsLateMs = 0,
+) {
   const simulator = await startHcloudSimulator({ token: TOKEN, options: { action_ms: 0, ...options } })
   t.teardown(async () => {
     http.close()
@@ -27,7 +40,7 @@ async function open(t: Test, options: Record<string, unknown> = {}, limit = 3600
     endpoint: simulator.apiUrl,
     token: { name: 'HCLOUD_TOKEN', read: () => token },
     version: '1.2.3',
-    budget: () => budget,
+    budget: () => (budgetIsLateMs > 0 ? late(budget, budgetIsLateMs) : budget),
     onRequest: (report) => reports.push(report),
   })
   const { control } = simulator
@@ -175,6 +188,13 @@ t.test('what a user waits for takes the requests that come back one by one, and 
   })
   const signal = AbortSignal.timeout(1)
   await t.rejects(of.client.servers.list(callOf({ signal })), { kind: 'aborted', message: /stopped|listing/ })
+})
+
+t.test('a request whose time has come before that is known is sent', async (t) => {
+  const of = await open(t, {}, 54_000, new HttpClient(), 150)
+  const headers = { 'ratelimit-limit': '54000', 'ratelimit-remaining': '0' }
+  of.control.fault({ match: 'GET /servers', kind: 'http', status: 200, body: '{"servers":[]}', headers, times: -1 })
+  for (let i = 0; i < 3; i++) t.same(await of.client.servers.list(callOf()), [])
 })
 
 t.test('the token is read for each request', async (t) => {
