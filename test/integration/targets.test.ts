@@ -48,7 +48,7 @@ t.test(
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000)
     t.comment(`seed ${seed}`)
     const dice = random(seed)
-    const world = await startWorld({ kubernetes: 'simulator', hcloud: { action_ms: 20 } })
+    const world = await startWorld({ kubernetes: 'simulator', hcloud: { action_ms: 20, rate_limit: 1_000_000 } })
     t.teardown(() => world.stop())
     world.start('all', { env: { HCLOUD_LOAD_BALANCERS_TYPE: 'lb21', HCLOUD_SERVER_CACHE_MAX_AGE: '1s' } })
     await world.addService('web', { annotations: { [SELECTOR]: 'pool=web' } })

@@ -7,6 +7,7 @@ import { nodeAddresses, nodeInitialised, nodeLabels } from '../../kubernetes/pat
 import { NODES } from '../../kubernetes/resources.ts'
 import { type Cluster, COMPONENT, countChanges, nodeObject, recordNotes } from '../cluster.ts'
 import { readFreshNode } from '../nodes.ts'
+import { standoffsOf } from '../standoff.ts'
 import { findMachine, type MachineLookup } from './lookup.ts'
 import { changedNode, isUninitialised, type NodeChange, type NodePlan, planLabels, planNode } from './plan.ts'
 
@@ -49,10 +50,29 @@ async function reconcileOnce(cluster: Cluster, given: NodeProjection, token: str
   }
   const plan = planNode(node, lookup.instance)
   if ('fault' in plan) throw reportFault(cluster, node, plan)
-  const after = await apply(cluster, node, plan.changes, call)
+  const after = await apply(cluster, node, undisputed(cluster, node, plan.changes), call)
   if (!after) return undefined
   await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
   return { node: after, lookup }
+}
+
+/** Without addresses that somebody else takes away each time: those are set at a look at all nodes, now and then. */
+function undisputed(cluster: Cluster, node: NodeProjection, changes: readonly NodeChange[]): NodeChange[] {
+  const standoffs = standoffsOf(cluster)
+  return changes.filter((change) => {
+    if (change.kind !== 'set-addresses' || isUninitialised(node)) return true
+    const [what, text] = [`addresses of ${node.uid}`, JSON.stringify(change.addresses)]
+    if (standoffs.heldMs(what, cluster.framework.nodeStatusUpdateFrequencyMs, text) > 0) return false
+    if (standoffs.wrote(what, text))
+      cluster.recorder.record({
+        object: nodeObject(node),
+        type: 'Warning',
+        reason: 'AddressesDisputed',
+        message: `Somebody else changes the addresses of node ${node.name} back each time that they are set (${change.summary}); they are left for a while now. Is another cloud controller at work, or a network plug-in that writes addresses?`,
+        component: COMPONENT.node,
+      })
+    return true
+  })
 }
 
 /**

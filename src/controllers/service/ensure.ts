@@ -12,6 +12,7 @@ import { readFreshNodes, readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { addressChange } from './address-change.ts'
 import { clearElsewhere } from './cleanup.ts'
+import { disputed, standsOff, statusToWrite } from './disputed.ts'
 import { eligibleNodes } from './eligible.ts'
 import { elsewhereOf, nodesFor, type Place, placesOf } from './placement.ts'
 import { planWithNodes } from './planning.ts'
@@ -39,6 +40,8 @@ export async function ensure(
   const { uid, annotations } = seen
   const elsewhere = elsewhereOf(cluster, place, seen, record)
   const { services } = cluster.state
+  const disputedMs = await standsOff(cluster, place, seen, record, call)
+  if (disputedMs > 0) return { requeueAfterMs: disputedMs }
   const comparisons = await services.comparisons()
   try {
     const service = await withFinalizer(cluster, seen, token, call)
@@ -56,9 +59,11 @@ export async function ensure(
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
     const given = applied.announcement?.serviceAnnotations
+    const { ingress, isDisputed } = statusToWrite(cluster, service, applied.ingress)
+    if (isDisputed) event('Warning', 'StatusDisputed', disputed(applied.ingress))
     // Before the write, since its echo may be here before its answer; and without what others wrote meanwhile, which nobody has looked at.
-    await expectEcho(cluster, token, withStatus(service, applied.ingress, given))
-    const after = await writeStatus(cluster, service, applied.ingress, call, given)
+    await expectEcho(cluster, token, withStatus(service, ingress, given))
+    const after = await writeStatus(cluster, service, ingress, call, given)
     if (!after) return {}
     const moved = addressChange(service.ingress, applied.ingress)
     if (moved) {
