@@ -14,7 +14,8 @@ t.test('whenever Redis loses everything, all that was asked for comes about, onc
   const { host, port } = await server.logged('the server listens')
   world.start('forwarder', { env: { WINDLASS_SERVER_URL: `http://${host}:${port}` } })
   // No look at everything helps within the time of this test, but that at a new beginning.
-  for (let i = 0; i < 2; i++) world.start('worker', { env: { WINDLASS_RESYNC_PERIOD: '24h' } })
+  const startWorker = () => world.start('worker', { env: { WINDLASS_RESYNC_PERIOD: '24h' } })
+  const workers = [startWorker(), startWorker()]
   const gone: string[] = []
   for (const [i, name] of names.entries()) {
     await world.addNode(name)
@@ -32,10 +33,21 @@ t.test('whenever Redis loses everything, all that was asked for comes about, onc
       await world.redis.restart()
     }
   }
+  // At last all that is known of a change is in Redis, and nobody has begun to work on it.
+  for (const one of workers) await one.end()
   await world.api.delete(NODES, { name: 'w0' }, world.call)
+  await world.addService('last')
+  await world.api.delete(SERVICES, { namespace: 'default', name: `s${ROUNDS - 1}` }, world.call)
+  gone.push(`s${ROUNDS - 1}`)
+  const owed = ['Service/default/last', `Service/default/s${ROUNDS - 1}`]
+  await eventually(async () => {
+    const waiting = (await world.redis.command('hkeys', '{windlass}:v1:work:default:why')) as string[]
+    return owed.every((key) => waiting.includes(key))
+  }, 'it is in Redis')
   await world.redis.flush()
+  startWorker()
 
-  const kept = names.map((_, i) => `s${i}`).filter((name) => !gone.includes(name))
+  const kept = ['last', ...names.map((_, i) => `s${i}`).filter((name) => !gone.includes(name))]
   await eventually(async () => {
     const nodes = await world.nodes()
     return nodes.length === ROUNDS - 1 && nodes.every(isInitialised)
