@@ -23,9 +23,10 @@ export function controllersOf(cluster: Cluster): Record<WorkKind, Reconcile> {
     reconcile: (cluster: Cluster, request: ReconcileRequest) => Promise<ReconcileResult>,
   ) => (on(name) ? (request: ReconcileRequest) => reconcile(cluster, request) : async () => ({}))
   // Standing work that ends without a next time is asserted anew at once, again and again.
-  const addresses = on('cloud-node-controller')
-    ? (request: ReconcileRequest) => sweepAddresses(cluster, request)
-    : async () => ({ requeueAfterMs: cluster.resyncPeriodMs })
+  const addresses =
+    on('cloud-node-controller') || on('cloud-node-lifecycle-controller')
+      ? (request: ReconcileRequest) => sweepAddresses(cluster, request)
+      : async () => ({ requeueAfterMs: cluster.resyncPeriodMs })
   return {
     node: tellOfWaits(cluster, (request) => reconcileNodeAndLife(cluster, request)),
     service: tellOfWaits(cluster, when('service-lb-controller', reconcileService)),

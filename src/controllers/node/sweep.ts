@@ -9,10 +9,11 @@ const AT_A_TIME = 50
 
 /**
  * One look at all initialised nodes: the addresses of a machine change without any event. Reads are shared, so it costs pages of servers and
- * not nodes; only nodes that lack something get a run of their own.
+ * not nodes; only nodes that lack something get a run of their own. That their machines were seen is kept, for the day on which one is not.
  */
 export async function sweepAddresses(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const { nodes } = await readNodes(cluster, call)
+  const upkeep = cluster.framework.controllers.has('cloud-node-controller')
   const initialised = nodes.filter((node) => !isUninitialised(node))
   const seen = new Map<string, string[]>()
   const triggers: Trigger[] = []
@@ -31,6 +32,7 @@ export async function sweepAddresses(cluster: Cluster, { call }: ReconcileReques
       const { cloud, instance } = answer.value
       const credentialId = cloud.credentialId(instance.providerId)
       seen.set(credentialId, [...(seen.get(credentialId) ?? []), instance.providerId])
+      if (!upkeep) continue
       const plan = planNode(node, instance)
       if ('changes' in plan && plan.changes.length > 0)
         triggers.push({ kind: 'node', key: `Node/${node.name}`, cause: 'addresses', urgency: 'background' })

@@ -38,3 +38,22 @@ t.test('many machines that are gone at once: a few Nodes go, the rest waits for 
   t.ok(await metric('node_controller_initial_node_sync_delay_seconds_count 8'))
   t.ok(await metric('change="delete-node"} 5'))
 })
+
+t.test(
+  'without the node controller machines are seen all the same, so that one that goes is believed to',
+  async (t) => {
+    const world = await startWorld({ kubernetes: 'simulator' })
+    t.teardown(() => world.stop())
+    world.hcloud.control.seed({ servers: [1, 2].map((id) => ({ id, name: `w${id}` })) })
+    for (const id of [1, 2]) await world.addNode(`w${id}`, { providerID: `hcloud://${id}` })
+    for (const { metadata } of await world.nodes())
+      await world.api.patch(NODES, metadata, { type: 'merge', body: { spec: { taints: null } } }, world.call)
+    world.start('all', { args: ['--node-monitor-period=200ms', '--controllers=cloud-node-lifecycle-controller'] })
+    await eventually(async () => world.hcloud.control.counters().calls['GET /servers'], 'the servers were looked at')
+    world.hcloud.control.mutate({ servers: [{ name: 'w1', delete: true }] })
+    const body = { status: { conditions: [{ type: 'Ready', status: 'False' }] } }
+    await world.api.patch(NODES, { name: 'w1' }, { type: 'strategic', subresource: 'status', body }, world.call)
+    await eventually(async () => (await world.nodes()).length === 1, 'the node is deleted')
+    t.same((await world.nodes())[0]?.status?.addresses ?? [], [], 'and nothing else is done to nodes')
+  },
+)
