@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from './cli/args.ts'
 import type { Run } from './cli/context.ts'
+import { endAtSignal } from './cli/early-end.ts'
 import { helpOf } from './cli/help.ts'
 import { keepHeapSmall } from './cli/small-heap.ts'
 import { formatFaults } from './config/fault.ts'
@@ -35,6 +36,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   }
 
   const { command, flags, subjects, faults } = invocation
+  if (command !== 'plan' && command !== 'doctor') endAtSignal()
   const newSpaceMb = SMALL[command]
   if (newSpaceMb !== undefined) keepHeapSmall(newSpaceMb)
   const loaded = await loadSettings({ command, flags, env })

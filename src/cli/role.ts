@@ -3,6 +3,7 @@ import closeWithGrace from 'close-with-grace'
 import { messageOf } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { stopTraces } from '../telemetry/traces.ts'
+import { leaveSignalsToRole } from './early-end.ts'
 
 /** A role that runs. */
 export interface Role {
@@ -20,6 +21,7 @@ const HARD_LIMIT_MS = 15_000
  * the process ends instead, once the role has stopped.
  */
 export async function untilEnded(role: Role, graceMs: number, log: Logger): Promise<number> {
+  leaveSignalsToRole()
   const signals = closeWithGrace(
     {
       delay: graceMs + HARD_LIMIT_MS,

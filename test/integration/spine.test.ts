@@ -198,6 +198,23 @@ t.test('a refused token ends the process at first contact, and no object is touc
   t.equal((await world.nodes())[0]?.metadata.resourceVersion, before)
 })
 
+t.test('told to end before it has begun, a role ends at once', async (t) => {
+  const world = await startWorld()
+  t.teardown(() => world.stop())
+  world.hcloud.control.fault({ path: '.*', kind: 'timeout', times: -1 })
+  for (const command of ['worker', 'all']) {
+    const windlass = world.start(command)
+    await windlass.logged('Redis answers')
+    windlass.signal('SIGTERM')
+    t.equal(await windlass.exited, 0, command)
+    t.notMatch(
+      windlass.output(),
+      /ending|does not answer yet/,
+      'long before it would have given up waiting for the cloud',
+    )
+  }
+})
+
 t.test('a cloud that does not answer is waited for', async (t) => {
   const world = await startWorld()
   t.teardown(() => world.stop())
