@@ -136,7 +136,7 @@ t.test('what a Service left that went without its finalizer is told as not delet
   world.start('all')
   await eventually(() => warned(world, 'DeleteLoadBalancerFailed'), 'its load balancer is not')
   await eventually(async () => (await world.account()).load_balancers.length === 0, 'and then it is')
-  t.ok(await warned(world, 'DeletedLoadBalancer'))
+  await eventually(() => warned(world, 'DeletedLoadBalancer'), 'which is said')
 })
 
 t.test('a Service that stops to want a load balancer while one is made for it has no failure', async (t) => {
