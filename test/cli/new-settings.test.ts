@@ -1,5 +1,5 @@
 import t from 'tap'
-import { resyncUnderNewSettings } from '../../src/cli/new-settings.ts'
+import { resyncUnderNewSettings, watchCredentials } from '../../src/cli/new-settings.ts'
 import { FixedSecret } from '../../src/config/secret.ts'
 import type { CherrySettings, ClusterSettings, ControllerName } from '../../src/config/types.ts'
 import type { Trigger } from '../../src/queue/types.ts'
@@ -44,3 +44,49 @@ t.test('everything is looked at again under other settings, and under the same o
   t.same(await start(settingsWith({})), [], 'without Redis the start goes on')
   t.match(lines.at(-1), /whether the settings are new is not known/)
 })
+
+t.test(
+  'a credential that changes while the worker runs makes it look at everything, until that is asked for',
+  async (t) => {
+    const { stores } = await storesFor(t)
+    const log = createLogger({ level: 'silent' })
+    let key = 'old'
+    let looks = 0
+    const apiKey = {
+      name: 'CHERRY_API_KEY',
+      read: () => {
+        looks++
+        return key
+      },
+    }
+    const asked: Trigger[] = []
+    let refusals = 2
+    const enqueuer = {
+      enqueue: async (_cluster: string, triggers: readonly Trigger[]) => {
+        if (refusals-- > 0) throw new Error('Redis does not answer')
+        asked.push(...triggers)
+        return []
+      },
+    }
+    const settings = settingsWith({ apiKey })
+    const lookedAgain = async () => {
+      const before = looks
+      while (looks < before + 5) await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    const end = watchCredentials(settings, { applied: stores.settings, enqueuer, log }, 1)
+    t.teardown(end)
+    await lookedAgain()
+    t.equal(refusals, 2, 'with the same one nothing is asked')
+    key = 'new'
+    while (asked.length === 0) await new Promise((resolve) => setTimeout(resolve, 1))
+    await lookedAgain()
+    t.ok(asked.every((one) => one.key === 'Cluster/resync'))
+    const known = asked.length
+    await resyncUnderNewSettings(settings, { applied: stores.settings, enqueuer, log })
+    t.equal(asked.length, known, 'the next start knows it')
+    end()
+    key = 'third'
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    t.equal(asked.length, known, 'nobody looks any more')
+  },
+)
