@@ -16,6 +16,8 @@ interface Written {
 export interface Standoffs {
   /** It is about to be written. True when it was undone often enough to be told. */
   wrote(what: string, text: string): boolean
+  /** Whatever was written of it, it was not somebody else who took it away. */
+  forget(what: string): void
   /** So long yet it is not to be written again; 0 for no reason not to. Without `text`, whatever it was. */
   heldMs(what: string, holdMs: number, text?: string): number
 }
@@ -43,6 +45,9 @@ export function createStandoffs(nowMs: () => number): Standoffs {
       written.delete(what)
       written.set(what, { text, atMs: [...atMs.slice(-ENOUGH), now] })
       return atMs.length + 1 >= ENOUGH
+    },
+    forget(what) {
+      written.delete(what)
     },
     heldMs(what, holdMs, text) {
       const one = written.get(what)

@@ -85,6 +85,28 @@ t.test(
   },
 )
 
+t.test('a Service that stops to be a load balancer again and again is nobody else’s work', async (t) => {
+  const world = await open(t)
+  const at = { namespace: 'default', name: 'web' }
+  await world.addService('web', {
+    ports: [{ name: 'http', port: 80 }],
+    annotations: { 'load-balancer.hetzner.cloud/hostname': 'web.example.com' },
+  })
+  const shown = async () => (await world.services())[0]?.status?.loadBalancer?.ingress?.[0]?.hostname
+  for (let i = 0; i < 4; i++) {
+    await eventually(async () => (await shown()) === 'web.example.com', `it has its name, time ${i + 1}`)
+    await become('ClusterIP')
+    await eventually(async () => (await shown()) === undefined, 'it has none')
+    await become('LoadBalancer')
+  }
+  await eventually(async () => (await shown()) === 'web.example.com', 'it has its name in the end')
+  t.notOk((await world.events()).some(({ reason }) => reason === 'StatusDisputed'))
+
+  async function become(type: string) {
+    await world.api.patch(SERVICES, at, { type: 'merge', body: { spec: { type } } }, world.call)
+  }
+})
+
 t.test('nor two who write the addresses of one node', async (t) => {
   const world = await open(t)
   const addressesOf = async () =>

@@ -16,11 +16,14 @@ const asked = (service: ServiceProjection) => `status of ${fingerprint({ ...serv
 export function statusToWrite(
   cluster: Cluster,
   service: ServiceProjection,
+  record: ServiceRecord | undefined,
   right: LoadBalancerIngress[],
 ): { ingress: LoadBalancerIngress[]; isDisputed: boolean } {
   if (sameIngress(service.ingress, right)) return { ingress: right, isDisputed: false }
   const standoffs = standoffsOf(cluster)
   const [what, text] = [asked(service), JSON.stringify(right)]
+  // It was no load balancer for a while, and its status was ours to clear.
+  if (!record) standoffs.forget(what)
   if (standoffs.heldMs(what, cluster.resyncPeriodMs, text) > 0) return { ingress: service.ingress, isDisputed: false }
   return { ingress: right, isDisputed: standoffs.wrote(what, text) }
 }

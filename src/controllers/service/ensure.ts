@@ -59,7 +59,7 @@ export async function ensure(
     recordNotes(cluster, serviceObject(service), applied.notes, byName)
     const announced = await announce(cluster, service, applied, call)
     const given = applied.announcement?.serviceAnnotations
-    const { ingress, isDisputed } = statusToWrite(cluster, service, applied.ingress)
+    const { ingress, isDisputed } = statusToWrite(cluster, service, record, applied.ingress)
     if (isDisputed) event('Warning', 'StatusDisputed', disputed(applied.ingress))
     // Before the write, since its echo may be here before its answer; and without what others wrote meanwhile, which nobody has looked at.
     await expectEcho(cluster, token, withStatus(service, ingress, given))
