@@ -125,6 +125,14 @@ t.test("another project's token is told by the servers that it shows", async (t)
   t.match(of('hetzner cloud', 'problem'), [{ what: /none of the cluster's 1 nodes/, toDo: /cluster's project/ }])
 })
 
+t.test('private targets without a network', async (t) => {
+  const { findings } = await world(t)
+  const privately = { HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP: 'true' }
+  t.match((await findings(privately)).of('hetzner network', 'problem'), [{ what: /private/, toDo: /HCLOUD_NETWORK/ }])
+  const off = { ...privately, HCLOUD_LOAD_BALANCERS_ENABLED: 'false' }
+  t.match((await findings(off)).of('hetzner network'), [{ level: 'ok' }])
+})
+
 t.test('a Robot login is tried once only', async (t) => {
   const { findings, hcloud, addNode } = await world(t)
   addNode('metal', { providerID: 'hrobot://321' })

@@ -143,12 +143,20 @@ function checkProject(servers: unknown, { nodes, alone }: AskedNodes): Finding[]
 }
 
 async function checkNetwork(
-  { network: wanted, networkDisableAttachedCheck }: HcloudSettings,
+  { network: wanted, networkDisableAttachedCheck, loadBalancers }: HcloudSettings,
   network: ReturnType<typeof createConfiguredNetwork>,
   servers: readonly Server[],
   nodes: readonly NodeProjection[] | undefined,
   call: Call,
 ): Promise<Finding[]> {
+  if (wanted === undefined && loadBalancers.enabled && loadBalancers.usePrivateIp)
+    return [
+      problem(
+        NETWORK,
+        'Load balancers are to reach nodes by their private addresses, and no network is configured: no Service gets one',
+        'Set HCLOUD_NETWORK, or HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP=false',
+      ),
+    ]
   if (wanted === undefined) return [ok(NETWORK, 'No network is configured')]
   return await looked(NETWORK, 'Set HCLOUD_NETWORK to the name or id of a network of this project', async () => {
     const { id, ipRange } = await network.read(call)
