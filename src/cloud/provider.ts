@@ -74,6 +74,8 @@ export interface Instances {
    * (before something is destroyed); otherwise shared reads of a few seconds' age serve. `addresses` of the node are read (Robot forwards them).
    */
   find(node: NodeProjection, call: Call, options?: { fresh?: boolean }): Promise<InstanceLookup>
+  /** How old what `find` says of a machine may be if no fresh read is asked for. */
+  maxAgeMs(providerId: string): number
   /** True when the machine is switched off: asked of the cloud now, or within the last minute where requests are few. */
   isOff(instance: Instance, call: Call): Promise<boolean>
   /** How many machines this credential sees now: the witness of promise 5 asks whether it sees others of this cluster. */

@@ -30,8 +30,10 @@ export interface ClusterState {
     beginComparison(): Promise<void>
   }
   sightings: {
-    /** Returns when each was seen last before, in Unix milliseconds; 0 for never. */
-    seen(providerIds: readonly string[], credentialId: string): Promise<number[]>
+    /**
+     * `ageMs` is how old the read may be that showed them. Returns when each was seen last before, in Unix milliseconds; 0 for never.
+     */
+    seen(providerIds: readonly string[], credentialId: string, ageMs: number): Promise<number[]>
     lastSeen(providerId: string): Promise<Sighting | undefined>
     knows(credentialId: string): Promise<boolean>
     notFound(providerId: string): Promise<Absence>
@@ -64,7 +66,7 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
       beginComparison: () => serviceRecords.beginComparison(cluster),
     },
     sightings: {
-      seen: (providerIds, credentialId) => sightings.seen(cluster, providerIds, credentialId, nowMs()),
+      seen: (providerIds, credentialId, ageMs) => sightings.seen(cluster, providerIds, credentialId, nowMs() - ageMs),
       lastSeen: (providerId) => sightings.lastSeen(cluster, providerId),
       knows: (credentialId) => sightings.knows(cluster, credentialId),
       notFound: (providerId) => sightings.notFound(cluster, providerId, nowMs()),

@@ -7,7 +7,7 @@ import { replacedNotes } from '../replaced.ts'
 import { instanceOf, isOff } from './instance.ts'
 import type { Server, ServerId } from './model.ts'
 import { parseProviderId, providerIdOf } from './provider-id.ts'
-import { isWhole, type Servers } from './servers.ts'
+import { isWhole, MAX_AGE_MS, type Servers } from './servers.ts'
 
 const found = (server: Server): InstanceLookup => ({ kind: 'found', ...instanceOf(server) })
 
@@ -66,6 +66,8 @@ export function createInstances(servers: Servers, projectId: number): Instances 
         notes: await replacedNotes(node, successor, call),
       }
     },
+
+    maxAgeMs: () => MAX_AGE_MS,
 
     async isOff(instance, call) {
       const id = idOf(instance, instance.providerId)

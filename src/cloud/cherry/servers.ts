@@ -15,7 +15,8 @@ export interface Servers {
   switchedOn(id: ServerId): void
 }
 
-const MAX_AGE_MS = 5000
+/** Of what is read without asking for a fresh read. */
+export const MAX_AGE_MS = 5000
 
 export function createServers(options: { client: CherryClient; redis?: Redis; prefix: string }): Servers {
   const { client, redis, prefix } = options

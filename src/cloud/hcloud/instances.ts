@@ -18,7 +18,10 @@ export interface InstancesOptions {
   /** Present when Robot is enabled and has credentials. */
   robot?: RobotServers
   network: ConfiguredNetwork
-  settings: Pick<HcloudSettings, 'addressFamily' | 'zoneLabelEnabled' | 'robot' | 'serverCacheMode'>
+  settings: Pick<
+    HcloudSettings,
+    'addressFamily' | 'zoneLabelEnabled' | 'robot' | 'serverCacheMode' | 'serverCacheMaxAgeMs'
+  >
 }
 
 /** By then the node was there: the time of creation is in whole seconds. */
@@ -190,6 +193,11 @@ export function createInstances(options: InstancesOptions): Instances {
             code: 'foreign_provider_id',
           })
       }
+    },
+
+    maxAgeMs(providerId) {
+      if (parseProviderId(providerId).kind === 'robot') return settings.robot?.cacheTimeoutMs ?? 0
+      return settings.serverCacheMode === 'off' ? 0 : settings.serverCacheMaxAgeMs
     },
 
     async isOff(instance: Instance, call) {

@@ -55,7 +55,8 @@ export async function observeLife(cluster: Cluster, known: NodeProjection, call:
     if (providerId === undefined) return { step: again, notes }
     return { step: await missing(cluster, node, providerId, lookup.searched, call), notes }
   }
-  if (providerId !== undefined) await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId))
+  if (providerId !== undefined)
+    await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId), 0)
   const turnedOff = !hasShutdownTaint(node) && (await lookup.cloud.instances.isOff(lookup.instance, call))
   return { step: turnedOff ? { kind: 'set-shutdown', off: true, node, againMs } : again, notes }
 }

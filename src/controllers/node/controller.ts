@@ -23,9 +23,10 @@ export type NodeOutcome = { node: NodeProjection; lookup: Exclude<MachineLookup,
 export async function reconcileNode(cluster: Cluster, node: NodeProjection, call: Call): Promise<NodeOutcome> {
   const token = await cluster.state.handled.begin(subjectOf({ kind: 'Node', name: node.name }))
   let present: NodeProjection | undefined = node
+  const findings: Findings = new Map()
   for (let tries = 1; present; tries++) {
     try {
-      return await reconcileOnce(cluster, present, token, call)
+      return await reconcileOnce(cluster, present, { token, findings }, call)
     } catch (error) {
       if (!isConflict(error) || tries === CONFLICT_TRIES) throw error
       present = await readFreshNode(cluster, node.name, call)
@@ -35,13 +36,18 @@ export async function reconcileNode(cluster: Cluster, node: NodeProjection, call
 }
 
 /** A node that is being deleted, and kept by somebody's finalizer, still runs pods: it is treated like any other. */
-async function reconcileOnce(cluster: Cluster, given: NodeProjection, token: string, call: Call): Promise<NodeOutcome> {
+async function reconcileOnce(
+  cluster: Cluster,
+  given: NodeProjection,
+  { token, findings }: { token: string; findings: Findings },
+  call: Call,
+): Promise<NodeOutcome> {
   const { providerId } = given
   if (providerId !== undefined && !cluster.clouds.some((cloud) => cloud.owns(providerId))) return undefined
   // Whatever becomes of the question to the cloud.
   const labelled = isUninitialised(given) ? given : await apply(cluster, given, planLabels(given), call)
   if (!labelled) return undefined
-  const { node, lookup } = await lookUp(cluster, labelled, call)
+  const { node, lookup } = await lookUp(cluster, labelled, findings, call)
   if (lookup.kind === 'foreign') return undefined
   recordNotes(cluster, nodeObject(node), lookup.notes)
   if (lookup.kind !== 'found') {
@@ -75,11 +81,26 @@ function undisputed(cluster: Cluster, node: NodeProjection, changes: readonly No
   })
 }
 
+/** What this run found by name, by the Node's uid. */
+type Findings = Map<string, MachineLookup>
+
 /**
  * A machine found by name that was seen before this Node joined had another Node, and may have been replaced by a namesake since the
  * list was read. Provider ids can't be changed, so the cloud is asked once more.
  */
 async function lookUp(
+  cluster: Cluster,
+  node: NodeProjection,
+  findings: Findings,
+  call: Call,
+): Promise<{ node: NodeProjection; lookup: MachineLookup }> {
+  const found = node.providerId === undefined ? findings.get(node.uid) : undefined
+  const looked = found ? { node, lookup: found } : await lookUpAnew(cluster, node, call)
+  if (looked.node.providerId === undefined) findings.set(node.uid, looked.lookup)
+  return looked
+}
+
+async function lookUpAnew(
   cluster: Cluster,
   node: NodeProjection,
   call: Call,
@@ -95,16 +116,21 @@ async function lookUp(
   if (present?.providerId !== undefined)
     return { node: present, lookup: await findMachine(cluster.clouds, present, call) }
   const now = await findMachine(cluster.clouds, node, call, { fresh: true })
-  if (now.kind === 'found') await see(cluster, now)
+  if (now.kind === 'found') await see(cluster, now, { fresh: true })
   return { node, lookup: now }
 }
 
-/** Notes the sighting. Returns when the machine was seen last before, in Unix milliseconds; 0 for never. */
+/**
+ * Notes the sighting, as of the time from which it may be: a list may show a machine for a while that is gone. Returns when the machine
+ * was seen last before, in Unix milliseconds; 0 for never.
+ */
 async function see(
   { state }: Cluster,
   { cloud, instance: { providerId } }: Extract<MachineLookup, { kind: 'found' }>,
+  { fresh = false } = {},
 ): Promise<number> {
-  const [beforeMs = 0] = await state.sightings.seen([providerId], cloud.credentialId(providerId))
+  const ageMs = fresh ? 0 : cloud.instances.maxAgeMs(providerId)
+  const [beforeMs = 0] = await state.sightings.seen([providerId], cloud.credentialId(providerId), ageMs)
   return beforeMs
 }
 

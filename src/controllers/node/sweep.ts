@@ -15,7 +15,7 @@ export async function sweepAddresses(cluster: Cluster, { call }: ReconcileReques
   const { nodes } = await readNodes(cluster, call)
   const upkeep = cluster.framework.controllers.has('cloud-node-controller')
   const initialised = nodes.filter((node) => !isUninitialised(node))
-  const seen = new Map<string, string[]>()
+  const seen = new Map<string, { providerIds: string[]; ageMs: number }>()
   const triggers: Trigger[] = []
   for (let i = 0; i < initialised.length; i += AT_A_TIME) {
     const part = initialised.slice(i, i + AT_A_TIME)
@@ -30,15 +30,19 @@ export async function sweepAddresses(cluster: Cluster, { call }: ReconcileReques
         continue
       }
       const { cloud, instance } = answer.value
-      const credentialId = cloud.credentialId(instance.providerId)
-      seen.set(credentialId, [...(seen.get(credentialId) ?? []), instance.providerId])
+      const { providerId } = instance
+      const credentialId = cloud.credentialId(providerId)
+      const { providerIds = [] } = seen.get(credentialId) ?? {}
+      providerIds.push(providerId)
+      seen.set(credentialId, { providerIds, ageMs: cloud.instances.maxAgeMs(providerId) })
       if (!upkeep) continue
       const plan = planNode(node, instance)
       if ('changes' in plan && plan.changes.length > 0)
         triggers.push({ kind: 'node', key: `Node/${node.name}`, cause: 'addresses', urgency: 'background' })
     }
   }
-  for (const [credentialId, providerIds] of seen) await cluster.state.sightings.seen(providerIds, credentialId)
+  for (const [credentialId, { providerIds, ageMs }] of seen)
+    await cluster.state.sightings.seen(providerIds, credentialId, ageMs)
   if (triggers.length > 0) await cluster.enqueuer.enqueue(cluster.id, triggers)
   call.log.debug({ nodes: initialised.length, changed: triggers.length }, 'compared the addresses of all nodes')
   return { requeueAfterMs: cluster.framework.nodeStatusUpdateFrequencyMs }

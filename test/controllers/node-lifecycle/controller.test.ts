@@ -57,3 +57,17 @@ t.test(
     t.same((await world.nodes())[0]?.status?.addresses ?? [], [], 'and nothing else is done to nodes')
   },
 )
+
+t.test('a list that still shows a machine does not put off the deletion of its Node', async (t) => {
+  const world = await startWorld({ kubernetes: 'simulator' })
+  t.teardown(() => world.stop())
+  world.hcloud.control.seed({ servers: [1, 2].map((id) => ({ id, name: `w${id}` })) })
+  for (const id of [1, 2]) await world.addNode(`w${id}`)
+  // The list is believed for longer than the test takes.
+  world.start('all', { args: ['--node-monitor-period=200ms'], env: { HCLOUD_SERVER_CACHE_MAX_AGE: '10m' } })
+  await eventually(async () => (await world.nodes()).every(isInitialised), 'both nodes are initialised')
+  world.hcloud.control.mutate({ servers: [{ name: 'w1', delete: true }] })
+  const body = { status: { conditions: [{ type: 'Ready', status: 'False' }] } }
+  await world.api.patch(NODES, { name: 'w1' }, { type: 'strategic', subresource: 'status', body }, world.call)
+  await eventually(async () => (await world.nodes()).length === 1, 'the node is deleted')
+})

@@ -30,6 +30,7 @@ t.test('a run that knows a node from before it was initialised asks the cloud fo
     owns: () => true,
     credentialId: () => 'c',
     instances: {
+      maxAgeMs: () => 0,
       async find({ providerId }: { providerId?: string }, _call: Call, { fresh = false } = {}) {
         asked.push({ fresh, byId: providerId !== undefined })
         const addresses = [{ type: 'ExternalIP', address: '198.51.100.1' }]
@@ -83,4 +84,63 @@ t.test('a run that knows a node from before it was initialised asks the cloud fo
     ],
     'a node that joined after its machine was seen may be on another machine of that name',
   )
+})
+
+t.test('a list that shows a machine for a while that is gone is no sighting of now', async (t) => {
+  const kubernetes = await startKubernetesSimulator()
+  const connection = await connect({ kubeconfig: [kubeconfigFile(t, kubernetes.kubeconfig)] }, log)
+  t.teardown(async () => {
+    connection.close()
+    await kubernetes.close()
+  })
+  const api = createKubernetesApi(connection)
+  const machine = (id: number) => ({
+    kind: 'found',
+    notes: [],
+    instance: {
+      providerId: `some://${id}`,
+      name: 'w1',
+      addresses: [{ type: 'Hostname', address: 'w1' }],
+      additionalLabels: {},
+    },
+  })
+  const cloud = {
+    name: 'some',
+    owns: () => true,
+    credentialId: () => 'c',
+    instances: {
+      maxAgeMs: () => 10_000,
+      // The list is from before the machine was replaced.
+      find: async (_node: unknown, _call: Call, { fresh = false } = {}) => machine(fresh ? 2 : 1),
+    },
+  } as unknown as CloudProvider
+  const seen = new Map([['some://1', Date.now() - 60_000]])
+  const cluster = {
+    id: 'default',
+    kubernetes: api,
+    clouds: [cloud],
+    recorder: { record: () => {} },
+    nowMs: () => Date.now() + 3000,
+    state: {
+      handled: { begin: async () => '', record: async () => {} },
+      sightings: {
+        async seen(providerIds: readonly string[], _credential: string, ageMs: number) {
+          return providerIds.map((id) => {
+            const before = seen.get(id) ?? 0
+            seen.set(id, Math.max(before, cluster.nowMs() - ageMs))
+            return before
+          })
+        },
+      },
+    },
+  } as unknown as Cluster
+  const { node } = nodeManifest('w1', { providerID: 'some://1' })
+  const former = projectNode(await api.create(NODES, node, call))
+  await api.delete(NODES, { name: 'w1' }, call)
+  const joined = projectNode(await api.create(NODES, nodeManifest('w1').node, call))
+  // A run that knows no better than that the former Node is there, some seconds after the other has joined.
+  await reconcileNode(cluster, former, call)
+  await api.patch(NODES, { name: 'w1' }, { type: 'merge', body: { metadata: { labels: { some: 'change' } } } }, call)
+  await reconcileNode(cluster, joined, call)
+  t.equal((await api.get(NODES, { name: 'w1' }, call))?.spec?.providerID, 'some://2')
 })

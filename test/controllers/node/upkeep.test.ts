@@ -31,6 +31,7 @@ async function setUp(t: Test, { silent = false } = {}) {
     owns: (providerId: string) => providerId.startsWith('some://'),
     credentialId: () => 'c',
     instances: {
+      maxAgeMs: () => 0,
       async find() {
         if (silent) throw transient('the cloud does not answer')
         const instance = { providerId: 'some://1', name: 'w1', addresses, instanceType: 'small', additionalLabels: {} }
