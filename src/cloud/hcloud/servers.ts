@@ -50,9 +50,10 @@ export function createServers(options: ServersOptions): Servers {
       { fresh, absentAfterMs = Number.NEGATIVE_INFINITY }: Asked = {},
     ): Promise<Server | undefined> => {
       if (fresh) {
-        // By itself the API answers sooner than by a list of all, and what it says is newer than the list.
+        // By itself the API answers sooner than by a list of all, and what it says is newer than the list. No two have one name.
         const server = await alone()
-        if (server) shared.amend((all) => [...all.filter(({ id }) => id !== server.id), server])
+        if (server)
+          shared.amend((all) => [...all.filter(({ id, name }) => id !== server.id && name !== server.name), server])
         return server
       }
       const known = inList(index.of(await list(call)))

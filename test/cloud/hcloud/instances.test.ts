@@ -149,6 +149,11 @@ t.test('a list that may be older than a node does not say that it has no server'
   t.match(await of.find(node('w5')), { kind: 'found' })
   t.same(of.calls(), { 'GET /servers/{id}': 1 }, 'what was asked for by itself is known')
 
+  of.simulator.control.mutate({ servers: [{ name: 'w5', delete: true }, { create: { id: 6, name: 'w5' } }] })
+  await of.find(node('w5', { providerId: 'hcloud://6' }), { fresh: true })
+  t.match(await of.find(node('w5')), { instance: { providerId: 'hcloud://6' } }, 'and it is alone with its name')
+  of.calls()
+
   const ghosts = Array.from({ length: 20 }, (_, i) => of.find(node(`ghost${i}`, joined(2000))))
   for (const ghost of await Promise.all(ghosts)) t.match(ghost, { kind: 'not-found' })
   t.ok((of.calls()['GET /servers'] ?? 0) <= 1, 'that many have none takes a list at most')
