@@ -95,7 +95,12 @@ const refusal = (what: string) =>
 function emptyState(): ClusterState {
   const deleted = new Set<string>()
   return {
-    nodes: { get: async () => undefined, all: async () => ({ complete: false, nodes: [] }) },
+    nodes: {
+      get: async () => undefined,
+      all: async () => ({ complete: false, nodes: [] }),
+      put: async () => {},
+      remove: async () => {},
+    },
     handled: { begin: async () => '', record: async () => {} },
     services: {
       get: async () => undefined,

@@ -12,6 +12,9 @@ export interface ClusterState {
     get(name: string): Promise<NodeProjection | undefined>
     /** `complete` only after a finished snapshot: without it the API is asked for the list. */
     all(): Promise<{ complete: boolean; nodes: NodeProjection[] }>
+    /** What an event should have told. What is newer stands. */
+    put(nodes: readonly NodeProjection[]): Promise<void>
+    remove(name: string, uid: string, resourceVersion: string): Promise<void>
   }
   /** The state in which the last good run left an object: an event that shows just this costs no job. */
   handled: {
@@ -52,6 +55,8 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
         return complete ? node : undefined
       },
       all: () => nodes.all(cluster),
+      put: async (list) => void (await nodes.put(cluster, list)),
+      remove: async (...node) => void (await nodes.remove(cluster, ...node)),
     },
     handled: {
       begin: (subject) => handled.begin(cluster, subject),

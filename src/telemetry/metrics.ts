@@ -117,6 +117,10 @@ export const METRICS = {
     'Nodes with a pod CIDR outside the cluster CIDR: it gets no route. As of the last look.',
     ['cluster'],
   ),
+  windlass_nodes_missed_total: counter(
+    'Nodes of which events have not told what the API lists, as a resync found them. It puts them right.',
+    ['cluster'],
+  ),
   windlass_node_deletions_total: counter('Nodes deleted since their machine is gone.', ['cluster']),
   windlass_node_deletions_held: gauge('1 while deletions of Nodes wait for a human, else 0.', ['cluster']),
 } as const

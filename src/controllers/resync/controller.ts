@@ -1,11 +1,12 @@
-import { projectService } from '../../events/projection.ts'
+import { projectNode, projectService } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
-import { SERVICES } from '../../kubernetes/resources.ts'
+import { NODES, SERVICES } from '../../kubernetes/resources.ts'
 import type { Trigger } from '../../queue/types.ts'
+import { ROUTES_KEY, TARGETS_KEY } from '../../state/node-projection.ts'
 import type { Cluster } from '../cluster.ts'
-import { readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
+import { correctNodes } from './correct-nodes.ts'
 import { reportOrphans } from './orphans.ts'
 
 /**
@@ -14,7 +15,9 @@ import { reportOrphans } from './orphans.ts'
  */
 export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
   const services = (await cluster.kubernetes.list(SERVICES, {}, call)).items.map(projectService)
-  const { nodes } = await readNodes(cluster, call)
+  const listed = await cluster.kubernetes.list(NODES, {}, call)
+  const nodes = listed.items.map(projectNode)
+  const missed = await correctNodes(cluster, nodes, listed.resourceVersion, call)
   const { placing } = cluster
   const wanted = services.filter((service) => wantsLoadBalancer(service, placing) || needsCleanup(service, placing))
   const known = await cluster.state.services.all()
@@ -28,7 +31,8 @@ export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest)
       .filter(([, { uid }]) => !uids.has(uid))
       .map(([name, { uid }]): Trigger => ({ kind: 'service', key: `Service/${name}`, uid, ...again })),
     ...nodes.map(({ name }): Trigger => ({ kind: 'node', key: `Node/${name}`, ...again })),
-    { kind: 'route', key: 'Cluster/routes', ...again },
+    { kind: 'route', key: ROUTES_KEY, ...again },
+    ...(missed > 0 ? [{ kind: 'targets', key: TARGETS_KEY, ...again } as const] : []),
   ]
   await cluster.enqueuer.enqueue(cluster.id, triggers)
   // Where nothing is served yet, all requests are for that.
