@@ -40,7 +40,11 @@ export interface SharedRead<T> {
   forget(): Promise<void>
 }
 
-const LOCK_MS = 20_000
+/** A reader that died or froze holds up the others for so long; one that lives says so in between. */
+const LOCK_MS = 3000
+const RENEW_MS = 1000
+/** Longer than any read takes: then everybody reads for itself. */
+const PATIENCE_MS = 20_000
 const POLL_MS = 50
 
 /** Something big that many ask for at once: kept in process and in Redis, read by one at a time. */
@@ -93,19 +97,24 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
     return (await redis.set(`${key}:lock`, token, 'PX', LOCK_MS, 'NX').catch(() => 'OK')) === 'OK'
   }
 
+  async function renew(key: string, token: string): Promise<void> {
+    if (redis && maxAgeMs > 0) await redis.eval(RENEW, 1, `${key}:lock`, token, LOCK_MS).catch(() => undefined)
+  }
+
   async function unlock(key: string, token: string): Promise<void> {
     if (redis && maxAgeMs > 0) await redis.eval(UNLOCK, 1, `${key}:lock`, token).catch(() => undefined)
   }
 
   async function refresh(key: string, call: Call): Promise<T> {
     const token = randomUUID()
-    const giveUpAt = performance.now() + LOCK_MS
+    const giveUpAt = performance.now() + PATIENCE_MS
     for (;;) {
       const value = await published(key)
       if (value !== undefined) return value
       if ((await lock(key, token)) || performance.now() > giveUpAt) break
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
+    const renewing = setInterval(() => void renew(key, token), RENEW_MS)
     try {
       // Between our look and our lock another may have published and let go.
       const meanwhile = await published(key)
@@ -115,6 +124,7 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       await publish(key, read, beganMs)
       return read
     } finally {
+      clearInterval(renewing)
       await unlock(key, token)
     }
   }
@@ -148,6 +158,7 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
   }
 }
 
+const RENEW = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`
 const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`
 
 /**
