@@ -1,5 +1,7 @@
 import { stringify } from 'yaml'
-import { type Command, fileEnvOf, type Setting } from '../src/config/setting.ts'
+import { type Command, fileEnvOf, type Group, type Setting } from '../src/config/setting.ts'
+import { CHERRY } from '../src/config/table/cherry.ts'
+import { HCLOUD } from '../src/config/table/hcloud.ts'
 import { appliesTo, SETTINGS } from '../src/config/table.ts'
 
 const ROLES = ['forwarder', 'server', 'worker', 'all'] as const satisfies readonly Command[]
@@ -8,6 +10,9 @@ const ROLES = ['forwarder', 'server', 'worker', 'all'] as const satisfies readon
 export function chartSettings(): string {
   const settings = {
     known: SETTINGS.flatMap(variablesOf),
+    credentials: Object.values({ ...HCLOUD, ...CHERRY } as Group).flatMap(({ kind, env }) =>
+      kind === 'secret' && env !== undefined ? [env] : [],
+    ),
     env: byRole(variablesOf),
     flags: byRole(({ flag }) => (flag === undefined ? [] : [flag])),
   }

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { messageOf } from '../errors.ts'
 import type { Parsed } from './grammar.ts'
 import { readFile } from './read-file.ts'
@@ -42,6 +43,16 @@ export function readJson(path: string): Parsed<Mapping> {
     const position = /position (\d+)/.exec(messageOf(error))?.[1]
     const line = position === undefined ? undefined : content.value.slice(0, Number(position)).split('\n').length
     return { fault: line === undefined ? 'is not valid JSON' : `is not valid JSON at line ${line}` }
+  }
+}
+
+/** The fault of a directory that is to be looked into, if it has one. */
+export function faultOfDirectory(path: string): string | undefined {
+  try {
+    readdirSync(path)
+    return undefined
+  } catch (error) {
+    return `can't be read (${codeOf(error)})`
   }
 }
 

@@ -4,7 +4,7 @@ import { messageOf } from '../errors.ts'
 import { resolveClouds } from './clouds.ts'
 import { conceal } from './conceal.ts'
 import { type Fault, type Notice, quoted } from './fault.ts'
-import { faultOfCertificates, isMapping, readYaml } from './files.ts'
+import { faultOfCertificates, faultOfDirectory, isMapping, readYaml } from './files.ts'
 import { type Listen, parseDnsLabel, parseList } from './grammar.ts'
 import { faultsBetween, knativeOf } from './knative.ts'
 import { nearest } from './nearest.ts'
@@ -12,7 +12,7 @@ import { placingOf } from './placing.ts'
 import { withPassword } from './redis-url.ts'
 import { find, missing, type Resolution, resolve } from './resolve.ts'
 import { type Command, fileEnvOf, type Group, type Setting, type Values } from './setting.ts'
-import { blockSource, type Env, envSource, flagSource, type Source } from './source.ts'
+import { blockSource, directorySource, type Env, envSource, flagSource, type Source } from './source.ts'
 import { CHERRY } from './table/cherry.ts'
 import { type CloudName, FRAMEWORK, WATCHED_ROUTES } from './table/framework.ts'
 import { HCLOUD } from './table/hcloud.ts'
@@ -34,7 +34,8 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
   const faults: Fault[] = []
   const slips = misspelt(env)
   const notices: Notice[] = [...noticesOfIgnored(flags, env), ...slips]
-  const shared: Resolution = { command, sources: [flagSource(flags), envSource(env)], faults, notices }
+  const given = [flagSource(flags), envSource(env)]
+  const shared: Resolution = { command, sources: withDirectory(command, given, faults), faults, notices }
 
   const config = await configOf(shared)
   const values = resolve(PROCESS, { ...shared, sources: [...shared.sources, config.own] })
@@ -52,6 +53,17 @@ export async function loadSettings({ command, flags, env }: LoadInput): Promise<
   return faults.length > 0
     ? { faults: [...faults, ...slips] }
     : { settings: settingsOf(values, clusters), json: values.json, notices }
+}
+
+/** What a mounted Secret says wins over the variables that a Pod got from it at its start, since it may have changed. */
+function withDirectory(command: Command, [flags = NOTHING, ...others]: readonly Source[], faults: Fault[]): Source[] {
+  const found = find('credentialsDir', PROCESS.credentialsDir, { sources: [flags, ...others], faults })
+  if (found.kind !== 'plain' || !PROCESS.credentialsDir.commands.includes(command)) return [flags, ...others]
+  const { name, text: dir } = found.given
+  const fault = faultOfDirectory(dir)
+  if (fault === undefined) return [flags, directorySource(dir, { ...HCLOUD, ...CHERRY }), ...others]
+  faults.push({ name, message: `${JSON.stringify(dir)} ${fault}` })
+  return [flags, ...others]
 }
 
 type Mapping = Readonly<Record<string, unknown>>

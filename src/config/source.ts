@@ -1,4 +1,7 @@
+import { statSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Fault } from './fault.ts'
+import { codeOf } from './files.ts'
 import { fileEnvOf, type Group, type Setting } from './setting.ts'
 
 /** A text that somebody wrote for a setting. */
@@ -36,6 +39,24 @@ export const envSource =
       .find((given) => given !== undefined),
     file: fromEnv(env, fileEnvOf(setting)),
   })
+
+/** Files in a directory that are called as the variables of a group's secrets. An empty one is what a template leaves of what nobody set. */
+export const directorySource =
+  (dir: string, group: Group): Source =>
+  (key, setting) => {
+    const { kind, env } = setting
+    if (kind !== 'secret' || env === undefined || group[key] !== setting) return {}
+    const path = join(dir, env)
+    return isEmpty(path) ? {} : { file: { name: `${env} in ${dir}`, text: path } }
+  }
+
+function isEmpty(path: string): boolean {
+  try {
+    return statSync(path).size === 0
+  } catch (error) {
+    return codeOf(error) === 'ENOENT'
+  }
+}
 
 /** A parsed mapping whose keys are those of a group, in `camelCase`, or the names of their variables or flags. */
 export function blockSource(block: Readonly<Record<string, unknown>>, group: Group, place: Place): Sourced {

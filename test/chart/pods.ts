@@ -1,5 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { parseAllDocuments } from 'yaml'
 import { parseArgs } from '../../src/cli/args.ts'
+import type { Fault } from '../../src/config/fault.ts'
 import { loadSettings } from '../../src/config/load.ts'
 import type { Command } from '../../src/config/setting.ts'
 import type { Settings } from '../../src/config/types.ts'
@@ -45,6 +49,20 @@ export function environmentOf(container: Json, objects: readonly Json[], secrets
   return env
 }
 
+/** Writes what a kubelet puts into the Pod's volume with credentials. */
+function mountCredentials(container: Json, objects: readonly Json[], secrets: Secrets, dir: string): void {
+  const pod = deploymentsOf(objects).find((one) => rolesOf(one).includes(container))?.spec.template.spec
+  const volume = pod?.volumes?.find(({ name }: Json) => name === 'credentials')
+  for (const { secret } of volume?.projected.sources ?? []) {
+    const keys = secrets[secret.name] ?? {}
+    const items: { key: string; path: string }[] = secret.items ?? Object.keys(keys).map((key) => ({ key, path: key }))
+    for (const { key, path } of items) {
+      if (keys[key] !== undefined) writeFileSync(join(dir, path), keys[key])
+      else if (!secret.optional) throw new Error(`Secret ${secret.name} has no key ${key}`)
+    }
+  }
+}
+
 export interface Started {
   command: Command
   settings: Settings
@@ -58,6 +76,22 @@ export async function startOf(container: Json, objects: readonly Json[], secrets
   if (invocation.kind !== 'run') throw new Error(`${container.args} is no command`)
   const { command, flags, faults } = invocation
   const env = environmentOf(container, objects, secrets)
+  const dir = mkdtempSync(join(tmpdir(), 'windlass-'))
+  try {
+    mountCredentials(container, objects, secrets, dir)
+    if (env.WINDLASS_CREDENTIALS_DIR !== undefined) env.WINDLASS_CREDENTIALS_DIR = dir
+    return await loadedOf(command, flags, faults, env)
+  } finally {
+    rmSync(dir, { recursive: true })
+  }
+}
+
+async function loadedOf(
+  command: Command,
+  flags: ReadonlyMap<string, string>,
+  faults: readonly Fault[],
+  env: Record<string, string>,
+): Promise<Started> {
   const loaded = await loadSettings({ command, flags, env })
   if ('faults' in loaded || faults.length > 0) throw new Error(`${command}: ${JSON.stringify({ faults, loaded })}`)
   return { command, settings: loaded.settings, env, notices: loaded.notices.map(({ message }) => message) }

@@ -62,6 +62,7 @@ t.test("with the Secret of Hetzner's own installation nothing but the image need
   t.same(framework.clusterCidrs, [])
   t.match(roles.get('all')!.container, { image: 'registry.example.com/windlass:0.1.0' })
   t.equal(roles.get('all')!.env.HCLOUD_TOKEN, TOKEN)
+  t.match(clouds.hcloud?.token, { name: /HCLOUD_TOKEN in / }, 'as a file too, which follows the Secret')
 })
 
 t.test("a values file of Hetzner's chart works as it is", async (t) => {
@@ -243,8 +244,15 @@ t.test('files reach the roles for which they are meant', async (t) => {
   const has: Record<string, string> = { server: 'ca', forwarder: 'proxy', worker: 'token' }
   for (const deployment of deploymentsOf(objectsOf(await render(values))))
     for (const { args, volumeMounts } of rolesOf(deployment)) {
-      t.same(volumeMounts, [{ name: has[args[0]], mountPath: `/${has[args[0]]}` }], args[0])
-      t.same(deployment.spec.template.spec.volumes, [{ name: has[args[0]], emptyDir: {} }], args[0])
+      const others = (all: Json[]) => all.filter(({ name }) => name !== 'credentials')
+      const { volumes } = deployment.spec.template.spec
+      t.equal(
+        volumes.length - others(volumes).length,
+        args[0] === 'worker' ? 1 : 0,
+        'credentials are for workers alone',
+      )
+      t.same(others(volumeMounts), [{ name: has[args[0]], mountPath: `/${has[args[0]]}` }], args[0])
+      t.same(others(volumes), [{ name: has[args[0]], emptyDir: {} }], args[0])
     }
 })
 

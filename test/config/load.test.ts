@@ -398,6 +398,22 @@ t.test('wrong Cherry settings are refused by name', async (t) => {
   await refused(t, config('nowhere.json'), /can't be read \(ENOENT\)/)
 })
 
+t.test('credentials in a directory win over their variables, and what is not there takes nothing away', async (t) => {
+  const next = 'n'.repeat(64)
+  const dir = t.testdir({
+    good: { HCLOUD_TOKEN: `${next}\n`, CHERRY_API_KEY: '', HCLOUD_NETWORK: 'a', WINDLASS_REDIS_URL: 'x' },
+    odd: { HCLOUD_TOKEN: { 'a folder': '' } },
+  })
+  const within = (name: string) => ({ ...HETZNER, WINDLASS_CREDENTIALS_DIR: join(dir, name) })
+  const { settings, hcloud, cherry } = await load({ ...CHERRY, ...within('good') })
+  t.equal(hcloud?.token.read(), next)
+  t.equal(cherry?.apiKey.read(), 'cherry-key')
+  t.equal(settings.redis.url, BASE.WINDLASS_REDIS_URL, 'other secrets are not looked for')
+  t.equal(hcloud?.network, undefined)
+  await refused(t, within('odd'), /HCLOUD_TOKEN in .* can't be read \(EISDIR\)/)
+  await refused(t, within('none'), /WINDLASS_CREDENTIALS_DIR ".*none" can't be read \(ENOENT\)/)
+})
+
 t.test('which clouds are on', async (t) => {
   const both = await load({ ...HETZNER, ...CHERRY })
   t.ok(both.hcloud)

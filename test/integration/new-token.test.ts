@@ -1,19 +1,52 @@
-import { writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { eventually, HCLOUD_TOKEN, isInitialised, startWorld } from './world.ts'
 
 const NEXT = 'n'.repeat(64)
 
-t.test('what failed while a token was refused goes on as soon as a good one is in its file', async (t) => {
+interface Given {
+  env: Record<string, string | undefined>
+  put(token: string): void
+}
+
+function asFile(dir: string): Given {
+  const file = join(dir, 'token')
+  return {
+    env: { HCLOUD_TOKEN: undefined, HCLOUD_TOKEN_FILE: file },
+    put: (token) => writeFileSync(file, token),
+  }
+}
+
+/** As a kubelet writes it: each version in a folder of its own, and a link that is turned. The variable stays what it was. */
+function asMountedSecret(dir: string): Given {
+  const mount = join(dir, 'credentials')
+  let version = 0
+  mkdirSync(mount)
+  symlinkSync(join('..data', 'HCLOUD_TOKEN'), join(mount, 'HCLOUD_TOKEN'))
+  return {
+    env: { HCLOUD_TOKEN, WINDLASS_CREDENTIALS_DIR: mount },
+    put(token) {
+      version++
+      mkdirSync(join(mount, `..${version}`))
+      writeFileSync(join(mount, `..${version}`, 'HCLOUD_TOKEN'), token)
+      symlinkSync(`..${version}`, join(mount, '..data_tmp'))
+      renameSync(join(mount, '..data_tmp'), join(mount, '..data'))
+    },
+  }
+}
+
+for (const [how, give] of Object.entries({ 'its file': asFile, 'a mounted Secret': asMountedSecret }))
+  t.test(`what failed while a token was refused goes on as soon as a good one is in ${how}`, (t) => goesOn(t, give))
+
+async function goesOn(t: Test, give: (dir: string) => Given): Promise<void> {
   const world = await startWorld({ kubernetes: 'simulator' })
   t.teardown(() => world.stop())
   world.hcloud.control.seed({ servers: ['w1', 'w2'].map((name, i) => ({ id: i + 1, name })) })
-  const file = join(world.dir, 'token')
-  writeFileSync(file, HCLOUD_TOKEN)
+  const { env, put } = give(world.dir)
+  put(HCLOUD_TOKEN)
   // So that nothing is answered from what the first token had shown.
-  const env = { HCLOUD_TOKEN: undefined, HCLOUD_TOKEN_FILE: file, HCLOUD_SERVER_CACHE_MODE: 'off' }
-  const all = world.start('all', { env })
+  const all = world.start('all', { env: { ...env, HCLOUD_SERVER_CACHE_MODE: 'off' } })
   await world.addNode('w1')
   await eventually(async () => (await world.nodes()).some(isInitialised), 'the first node is initialised')
 
@@ -34,11 +67,11 @@ t.test('what failed while a token was refused goes on as soon as a good one is i
     )
   await eventually(async () => (await told('Node')) && (await told('Service')), 'both say what to do')
 
-  writeFileSync(file, NEXT)
+  put(NEXT)
   await eventually(async () => (await world.nodes()).every(isInitialised), 'the node is initialised')
   await eventually(
     async () => (await world.services())[0]?.status?.loadBalancer?.ingress?.length,
     'the Service has an address',
   )
   t.notMatch(all.output(), NEXT)
-})
+}

@@ -92,6 +92,9 @@ affinity:
 {{- $works := or (eq .role "worker") (eq .role "all") }}
 {{- $open := or (eq .role "server") .root.Values.monitoring.podMonitor.enabled }}
 {{- $own := set .own "WINDLASS_LISTEN" (printf "%s:%v" ($open | ternary "" "127.0.0.1") .port) }}
+{{- if include "windlass.credentials" . | fromYamlArray }}
+  {{- $_ := set $own "WINDLASS_CREDENTIALS_DIR" "/etc/windlass/credentials" }}
+{{- end }}
 name: windlass
 image: {{ include "windlass.image" .root }}
 {{- with .root.Values.image.pullPolicy }}
@@ -143,6 +146,9 @@ volumeMounts:
 {{- if and $works (include "windlass.cherryFile" .root) }}
   {{- $mounts = prepend $mounts (dict "name" "cherry" "mountPath" "/etc/cloud-sa" "readOnly" true) }}
 {{- end }}
+{{- if include "windlass.credentials" . | fromYamlArray }}
+  {{- $mounts = prepend $mounts (dict "name" "credentials" "mountPath" "/etc/windlass/credentials" "readOnly" true) }}
+{{- end }}
 {{- toYaml $mounts }}
 {{- end }}
 
@@ -153,7 +159,38 @@ volumeMounts:
 {{- if and $works (include "windlass.cherryFile" .root) }}
   {{- $volumes = prepend $volumes (dict "name" "cherry" "secret" (dict "secretName" .root.Values.configSecret.name)) }}
 {{- end }}
+{{- with include "windlass.credentials" . | fromYamlArray }}
+  {{- $volumes = prepend $volumes (dict "name" "credentials" "projected" (dict "sources" .)) }}
+{{- end }}
 {{- toYaml $volumes }}
+{{- end }}
+
+{{- /*
+Secrets that credentials come from, as files besides: variables stay what they were when the Pod began, files follow a change. As sources of a
+volume: `root`, `role`.
+*/}}
+{{- define "windlass.credentials" -}}
+{{- $sources := list }}
+{{- if has .role (list "worker" "all") }}
+  {{- $root := .root }}
+  {{- $credentials := ($root.Files.Get "files/settings.yaml" | fromYaml).credentials }}
+  {{- $hetzner := or (empty $root.Values.clouds) (has "hcloud" $root.Values.clouds) }}
+  {{- range $root.Values.envFrom }}
+    {{- with .secretRef }}
+      {{- $sources = append $sources (dict "secret" (dict "name" .name "optional" true)) }}
+    {{- end }}
+  {{- end }}
+  {{- range $name, $value := $root.Values.env }}
+    {{- if and (has $name $credentials) (kindIs "map" $value) (or $hetzner (not (regexMatch "^(HCLOUD|ROBOT)_" $name))) }}
+      {{- with dig "valueFrom" "secretKeyRef" dict $value }}
+        {{- $items := list (dict "key" .key "path" $name) }}
+        {{- $sources = append $sources (dict "secret" (dict "name" .name "optional" true "items" $items)) }}
+      {{- end }}
+    {{- end }}
+  {{- end }}
+  {{- $sources = tpl (toYaml $sources) $root | fromYamlArray }}
+{{- end }}
+{{- toYaml $sources }}
 {{- end }}
 
 {{- define "windlass.cherryFile" -}}

@@ -58,6 +58,13 @@ export const PROCESS = {
     commands: COMMANDS,
     doc: 'YAML file of settings: the keys below, and the blocks `framework`, `hcloud`, `cherry`, or `clusters` for many.',
   }),
+  credentialsDir: optional({
+    env: 'WINDLASS_CREDENTIALS_DIR',
+    parse: parseText,
+    form: 'path',
+    commands: ['worker', 'all', 'plan', 'doctor'],
+    doc: 'Directory of files `HCLOUD_TOKEN`, `ROBOT_USER`, `ROBOT_PASSWORD`, `CHERRY_API_KEY`, such as a mounted Kubernetes Secret. Those that are there win over the variables, and are read again when they change.',
+  }),
   clustersFile: optional({
     env: 'WINDLASS_CLUSTERS_FILE',
     parse: parseText,
