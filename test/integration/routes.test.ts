@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { NODES } from '../../src/kubernetes/resources.ts'
 import { eventually, isInitialised, startWorld, type World } from './world.ts'
@@ -126,4 +127,27 @@ t.test('a cluster CIDR that pod CIDRs are not in is told by Events and a metric,
   world.hcloud.control.seed({ servers: [server(3)] })
   await world.addNode('w3', { podCIDR: '10.244.3.0/24' })
   t.ok(await has('windlass_network_routes{cluster="default"} 1'), 'as it was when the third node joined')
+})
+
+t.test('a node of another cloud, or of nobody, is not written to', async (t) => {
+  const world = await open(t)
+  world.start('all', { env, args: ['--cluster-cidr=10.244.0.0/16', '--route-reconciliation-period=300ms'] })
+  const others = { edge: 'k3s://edge', aws: 'aws:///eu/i-1', cherry: 'cherryservers://383531' }
+  for (const [i, [name, providerID]] of Object.entries(others).entries())
+    await world.addNode(name, { providerID, podCIDR: `10.244.${100 + i}.0/24` })
+  const versions = async () =>
+    (await world.nodes())
+      .filter(({ metadata }) => metadata.name in others)
+      .map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`)
+  const before = await versions()
+  await world.addNode('w1', { podCIDR: '10.244.1.0/24' })
+  await eventually(async () => (await conditionsIn(world)).includes('False RouteCreated'), 'one of ours has its route')
+  // Some periods go by.
+  await delay(1500)
+  t.same(await versions(), before)
+  t.same(routesIn(world), ['10.244.1.0/24 10.0.0.11'])
+  t.same(
+    (await world.events()).filter(({ involvedObject }) => String(involvedObject.name) in others),
+    [],
+  )
 })

@@ -28,7 +28,7 @@ export async function planAllRoutes(
     for (const [name, error] of applied.failed)
       item.faults.push(...faultsOf(error).map((fault) => `node ${name}: ${fault}`))
     for (const node of nodes) {
-      const wanted = wantedNetworkCondition(node, applied)
+      const wanted = wantedNetworkCondition(cloud, node, applied)
       if (wanted)
         item.changes.push({
           at: 'kubernetes',

@@ -65,6 +65,11 @@ export function planRoutes(
       planned.routed.add(node.name)
       continue
     }
+    if (isSomebodyElses(node)) {
+      // How its pods are reached is its own business; so is a route that somebody made to them.
+      for (const destination of destinations) expected.add(destination)
+      continue
+    }
     const gateway = gatewayOf(node, serverOf(node), network)
     if (destinations.length === 0) {
       if (typeof gateway === 'string' && led.has(gateway)) planned.unassigned.add(node.name)
@@ -127,6 +132,9 @@ export function planRoutes(
   ]
   return planned
 }
+
+const isSomebodyElses = ({ providerId }: NodeProjection) =>
+  providerId !== undefined && parseProviderId(providerId).kind === 'foreign'
 
 const outsideNote = (node: string, destination: string, cidrs: readonly string[]): Note => ({
   type: 'Warning',

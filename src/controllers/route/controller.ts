@@ -44,7 +44,9 @@ export async function reconcileRoutes(cluster: Cluster, { call }: ReconcileReque
       const node = byName.get(note.node)
       if (node) recordNotes(cluster, nodeObject(node), [note], byName)
     }
-  const conflicts = await Promise.allSettled(nodes.map((node) => setNetworkCondition(cluster, node, applied, call)))
+  const conflicts = await Promise.allSettled(
+    nodes.map((node) => setNetworkCondition(cluster, cloud, node, applied, call)),
+  )
   const faults = [
     ...failed.values(),
     ...leftOver,
@@ -95,12 +97,14 @@ export async function planNetwork(
 
 /**
  * What the condition NetworkUnavailable of a node has to become; undefined when it is so, or none of ours. A node without pod CIDRs keeps
- * what it has, unless a route of before led to it.
+ * what it has, unless a route of before led to it; and so does one of another cloud, or of nobody, whatever its pods are reached by.
  */
 export function wantedNetworkCondition(
+  cloud: Pick<CloudProvider, 'owns'>,
   node: NodeProjection,
   { routed, unassigned }: Pick<RoutesApplied, 'routed' | 'unassigned'>,
 ) {
+  if (node.providerId !== undefined && !cloud.owns(node.providerId)) return undefined
   if (node.podCidrs.length === 0 && !unassigned.has(node.name)) return undefined
   const wanted = routed.has(node.name) ? CREATED : MISSING
   const present = node.networkUnavailable
@@ -109,6 +113,7 @@ export function wantedNetworkCondition(
 
 async function setNetworkCondition(
   cluster: Cluster,
+  cloud: CloudProvider,
   node: NodeProjection,
   applied: RoutesApplied,
   call: Call,
@@ -123,7 +128,7 @@ async function setNetworkCondition(
       message: `Pod traffic to node ${node.name} is not routed: ${messageOf(failure)}`,
       component: COMPONENT.route,
     })
-  const wanted = wantedNetworkCondition(node, applied)
+  const wanted = wantedNetworkCondition(cloud, node, applied)
   if (!wanted) return
   const now = new Date(cluster.nowMs()).toISOString()
   const condition = { type: 'NetworkUnavailable', ...wanted, lastHeartbeatTime: now, lastTransitionTime: now }

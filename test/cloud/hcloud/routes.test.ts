@@ -286,6 +286,22 @@ t.test('a network that is busy is waited for, and is no failure', async (t) => {
   t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', '10.244.2.0/24 10.0.0.12'])
 })
 
+t.test('nodes of other clouds or of nobody get no route, and keep those that somebody made to them', async (t) => {
+  const made = { destination: '10.244.7.0/24', gateway: '10.0.0.12' }
+  const of = await open(t, {
+    account: {
+      networks: [network([made, { destination: '10.244.8.0/24', gateway: '10.0.0.12' }])],
+      servers: [server(1), server(2)],
+    },
+  })
+  const others = ['aws:///eu/i-1', 'cherryservers://9', 'k3s://edge'].map((providerId, i) =>
+    routed(7 + 10 * i, { providerId, addresses: [{ type: 'InternalIP', address: '192.168.1.1' }] }),
+  )
+  const { failed, routed: done } = await of.run([routed(1), ...others])
+  t.strictSame([[...done], [...failed.keys()]], [['n1'], []])
+  t.strictSame(of.present(), ['10.244.1.0/24 10.0.0.11', `${made.destination} ${made.gateway}`])
+})
+
 t.test('nodes that can have no route are told why', async (t) => {
   const of = await open(t)
   const { failed } = await of.run([
