@@ -1,6 +1,6 @@
 /**
  * A worker dies before each of the writes that a Service takes, or somebody deletes what there is by then, or the answer to each of its
- * requests to the cloud is lost; then workers that know nothing of it go on. In the end there is one of everything, and nothing once the Service has gone.
+ * requests to the cloud is lost or odd; then workers that know nothing of it go on. In the end there is one of everything, and nothing once the Service has gone.
  */
 import t, { type Test } from 'tap'
 import { WindlassError } from '../../../src/errors.ts'
@@ -23,10 +23,14 @@ interface Cloud {
   addressesOf(uid: string): string[]
   /** Behind the back of everybody. */
   vanish(): Promise<void>
-  loseAnswer(method: string, after: number): void
-  /** Whether that was done to a request, and no more of it. */
-  lost(): boolean
+  /** Does something to one request. */
+  fault(fault: object): void
+  /** Whether that was done, and no more of it. */
+  struck(kind: string): boolean
 }
+
+/** What a read, or a write, may be answered with; `ODD=cut,truncated` tries others. */
+const ODD = (process.env.ODD?.split(',') ?? ['html', 'empty-list']).map((kind) => ({ kind }))
 
 type Disturbance = (key: string, point: number) => Promise<boolean>
 
@@ -34,15 +38,16 @@ const serviceOf = (world: World, name: string) =>
   world.api.get(SERVICES, { namespace: 'default', name }, world.call) as Promise<KubeService | undefined>
 
 /** Each disturbance answers whether there was such a point. */
-function disturbances({ world, workers, vanish, loseAnswer, lost }: Cloud): Record<string, Disturbance> {
+function disturbances({ world, workers, vanish, fault, struck }: Cloud): Record<string, Disturbance> {
   const dies: Disturbance = async (key, write) => (await workers.run('service', key, { write })).end === 'died'
-  const loses =
-    (method: string): Disturbance =>
+  const answers =
+    (method: string, how: { kind: string; [field: string]: unknown }): Disturbance =>
     async (key, point) => {
-      loseAnswer(method, point - 1)
-      await workers.run('service', key)
-      return lost()
+      fault({ method, path: '', after: point - 1, times: 1, ...how })
+      await workers.run('service', key).catch(() => {})
+      return struck(how.kind)
     }
+  const loses = (method: string) => answers(method, { kind: 'drop-after-commit' })
   return {
     'a worker dies': dies,
     'a worker dies, and Redis forgets everything': async (key, point) => {
@@ -62,6 +67,11 @@ function disturbances({ world, workers, vanish, loseAnswer, lost }: Cloud): Reco
     'the answer to a POST is lost': loses('POST'),
     'the answer to a PUT is lost': loses('PUT'),
     'the answer to a DELETE is lost': loses('DELETE'),
+    ...Object.fromEntries(
+      ODD.flatMap((how) =>
+        ['GET', 'POST'].map((method) => [`a ${method} is answered with ${JSON.stringify(how)}`, answers(method, how)]),
+      ),
+    ),
   }
 }
 
@@ -156,7 +166,6 @@ t.test('at Hetzner', async (t) => {
   }
   const state = () => control.state() as { load_balancers: Balancer[]; certificates: { name: string }[] }
   let before = 0
-  const dropped = () => control.log().filter(({ fault }) => fault === 'drop-after-commit').length
   await sweep(t, {
     world,
     workers,
@@ -188,13 +197,16 @@ t.test('at Hetzner', async (t) => {
     async vanish() {
       control.mutate({ load_balancers: state().load_balancers.map(({ name }) => ({ name, delete: true })) })
     },
-    loseAnswer(method, after) {
-      before = dropped()
-      control.fault({ method, path: '', kind: 'drop-after-commit', after })
+    fault(fault) {
+      before = control.log().length
+      control.fault(fault)
     },
-    lost() {
+    struck(kind) {
       control.fault({ clear: true })
-      return dropped() > before
+      return control
+        .log()
+        .slice(before)
+        .some(({ fault }) => fault === kind)
     },
   })
 })
@@ -219,7 +231,6 @@ t.test('at Cherry Servers', async (t) => {
       ({ type }) => type === 'floating-ip',
     )
   let before = 0
-  const dropped = () => control.log().filter(({ fault }) => fault === 'drop-after-commit').length
   await sweep(t, {
     world,
     workers,
@@ -258,13 +269,16 @@ t.test('at Cherry Servers', async (t) => {
       // That an address was made a moment ago counts before a list that does not show it, for half a minute: that is over.
       await world.redis.flush()
     },
-    loseAnswer(method, after) {
-      before = dropped()
-      control.fault({ method, path: '', kind: 'drop-after-commit', after, times: 1 })
+    fault(fault) {
+      before = control.log().length
+      control.fault(fault)
     },
-    lost() {
+    struck(kind) {
       control.fault('clear')
-      return dropped() > before
+      return control
+        .log()
+        .slice(before)
+        .some(({ fault }) => fault === kind)
     },
   })
 })
