@@ -55,6 +55,8 @@ export interface Instance {
   instanceType?: string
   region?: string
   zone?: string
+  /** Why its addresses can't be told: a node that waits for them is not initialised, and another one keeps those that it has. */
+  fault?: { reason: string; message: string }
   /** Set at initialisation when absent, never overwritten. */
   additionalLabels: Record<string, string>
   /** True when the machine is switched off. Undefined when the lookup did not ask (see `power`). */

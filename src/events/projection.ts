@@ -11,6 +11,8 @@ export interface NodeProjection {
   labels: Record<string, string>
   /** `alpha.kubernetes.io/provided-node-ip`, as kubelet wrote it. */
   providedNodeIp?: string
+  /** Those that a cloud looks at, if there are any. */
+  annotations?: Record<string, string>
   providerId?: string
   podCidrs: string[]
   taints: Taint[]
@@ -51,6 +53,8 @@ export interface ServiceProjection {
 }
 
 export const PROVIDED_NODE_IP = 'alpha.kubernetes.io/provided-node-ip'
+/** The address that a machine at Hetzner really uses, of the many that are its own. */
+export const EXTERNAL_IPV6 = 'instance.hetzner.cloud/external-ipv6'
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
 export function projectNode(node: KubeNode): NodeProjection {
@@ -66,6 +70,7 @@ export function projectNode(node: KubeNode): NodeProjection {
     deleting: metadata.deletionTimestamp !== undefined,
     labels: metadata.labels ?? {},
     ...optional('providedNodeIp', metadata.annotations?.[PROVIDED_NODE_IP]),
+    ...optional('annotations', cloudAnnotations(metadata.annotations)),
     ...optional('providerId', spec.providerID || undefined),
     podCidrs: spec.podCIDRs ?? (spec.podCIDR ? [spec.podCIDR] : []),
     // In full, since the list is written as a whole.
@@ -79,6 +84,11 @@ export function projectNode(node: KubeNode): NodeProjection {
     ready: ready === 'True' || ready === 'False' ? ready : 'Unknown',
     ...optional('networkUnavailable', network && { status: network.status, ...optional('reason', network.reason) }),
   }
+}
+
+function cloudAnnotations(annotations: Record<string, string> = {}): Record<string, string> | undefined {
+  const text = annotations[EXTERNAL_IPV6]
+  return text === undefined ? undefined : { [EXTERNAL_IPV6]: text }
 }
 
 export function projectService(service: KubeService): ServiceProjection {
@@ -141,6 +151,7 @@ function valuesOfNode(node: NodeProjection): unknown[] {
     node.addresses.map(({ type, address }) => [type, address]),
     node.ready,
     node.networkUnavailable && [node.networkUnavailable.status, node.networkUnavailable.reason],
+    ...(node.annotations ? [sorted(node.annotations)] : []),
   ]
 }
 

@@ -41,6 +41,7 @@ const NodeProjectionSchema = Type.Object(
     deleting: flag,
     labels: stringMap,
     providedNodeIp: Type.Optional(text),
+    annotations: Type.Optional(stringMap),
     providerId: Type.Optional(text),
     podCidrs: list(text, 'a list of CIDRs'),
     taints: list(

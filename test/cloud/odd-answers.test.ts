@@ -92,7 +92,11 @@ t.test('no field of an answer of Hetzner Cloud can crash a run', async (t) => {
       (json) =>
         hcloud.listOf(json, 'servers', hcloud.parseServer).map((server) => {
           judge(wanted, [server])
-          return cloudInstance(server, { addressFamily: 'dualstack', zoneLabelEnabled: true, network: 500 })
+          return cloudInstance(server, hcloudBench.node('w1'), {
+            addressFamily: 'dualstack',
+            zoneLabelEnabled: true,
+            network: 500,
+          })
         }),
     ],
     load_balancers: [

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import {
+  EXTERNAL_IPV6,
   fingerprint,
   type NodeProjection,
   PROVIDED_NODE_IP,
@@ -66,6 +67,7 @@ t.test('each field that matters changes the fingerprint of a Node', (t) => {
     () => ({ metadata: { deletionTimestamp: '2026-01-02T03:04:06Z' } }),
     ({ metadata }) => ({ metadata: { labels: { ...metadata.labels, 'another-label': '' } } }),
     () => ({ metadata: { annotations: { [PROVIDED_NODE_IP]: '10.9.9.9' } } }),
+    () => ({ metadata: { annotations: { [EXTERNAL_IPV6]: '2001:db8::9' } } }),
     () => ({ spec: { providerID: 'hcloud://1' } }),
     () => ({ spec: { podCIDRs: ['10.9.0.0/24', '10.8.0.0/24'] } }),
     () => ({ spec: { taints: [{ key: 'another', effect: 'NoSchedule' }] } }),

@@ -37,7 +37,10 @@ async function planUpkeep(cluster: Cluster, node: NodeProjection, item: PlanItem
   if (lookup.kind === 'found') {
     const plan = planNode(node, lookup.instance)
     if ('fault' in plan) item.faults.push(plan.fault)
-    else item.changes.push(...plan.changes.map(describe))
+    else {
+      item.changes.push(...plan.changes.map(describe))
+      if (plan.warning) item.notes.push({ type: 'Warning', ...plan.warning })
+    }
     return
   }
   item.changes.push(...(isUninitialised(node) ? [] : planLabels(node).map(describe)))

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 import type { AddressFamily } from '../../config/types.ts'
-import type { NodeProjection } from '../../events/projection.ts'
+import { EXTERNAL_IPV6, type NodeProjection } from '../../events/projection.ts'
 import type { NodeAddress } from '../../kubernetes/objects.ts'
 import type { Instance, Note } from '../provider.ts'
 import type { RobotServer } from '../robot/model.ts'
@@ -26,18 +26,26 @@ const ZONES: Readonly<Record<string, string>> = {
   sin: 'sin-dc1',
 }
 
-export function cloudInstance(server: Server, options: InstanceOptions): Instance {
+export function cloudInstance(
+  server: Server,
+  node: NodeProjection,
+  options: InstanceOptions,
+): { instance: Instance; notes: Note[] } {
   const { location, serverType } = server
-  return {
+  const derived = server.ipv6 === undefined ? undefined : firstHost(server.ipv6)
+  const { ipv6, fault, notes } = externalIpv6(node, derived, options)
+  const instance: Instance = {
     providerId: cloudProviderId(server.id),
     name: server.name,
-    addresses: cloudAddresses(server, options),
+    addresses: cloudAddresses(server, ipv6, options),
+    ...(fault ? { fault } : {}),
     ...(serverType ? { instanceType: serverType } : {}),
     ...(location ? { region: location } : {}),
     ...(location && options.zoneLabelEnabled ? { zone: ZONES[location] ?? location } : {}),
     additionalLabels: { [PROVIDED_BY]: 'cloud' },
     off: server.status === 'off',
   }
+  return { instance, notes }
 }
 
 export function robotInstance(
@@ -45,7 +53,9 @@ export function robotInstance(
   node: NodeProjection,
   options: InstanceOptions & { forwardInternalIps: boolean },
 ): { instance: Instance; notes: Note[] } {
-  const { addresses, notes } = robotAddresses(server, node, options)
+  const derived = server.ipv6Net ? `${server.ipv6Net}1` : undefined
+  const { ipv6, fault, notes: said } = externalIpv6(node, derived, options)
+  const { addresses, notes } = robotAddresses(server, ipv6, node, options)
   const zone = server.dc.toLowerCase()
   const region = zone.split('-')[0]
   return {
@@ -53,21 +63,49 @@ export function robotInstance(
       providerId: robotProviderId(server.number),
       name: server.name,
       addresses,
+      ...(fault ? { fault } : {}),
       ...(server.product ? { instanceType: server.product } : {}),
       ...(region ? { region } : {}),
       ...(zone ? { zone } : {}),
       additionalLabels: { [PROVIDED_BY]: 'robot' },
     },
-    notes,
+    notes: [...said, ...notes],
   }
 }
 
-function cloudAddresses(server: Server, { addressFamily, network }: InstanceOptions): NodeAddress[] {
-  const ipv6 = server.ipv6 === undefined ? undefined : firstHost(server.ipv6)
+/** The IPv6 address that the node lists, if any: the one that its annotation names, before the first of the subnet. */
+function externalIpv6(
+  { name, annotations = {} }: NodeProjection,
+  derived: string | undefined,
+  { addressFamily }: InstanceOptions,
+): { ipv6?: string; fault?: Instance['fault']; notes: Note[] } {
+  const named = annotations[EXTERNAL_IPV6]
+  if (addressFamily === 'ipv4') {
+    if (named === undefined) return { notes: [] }
+    const message = `annotation ${EXTERNAL_IPV6} of node ${name} is not looked at while HCLOUD_INSTANCES_ADDRESS_FAMILY is ipv4: set that to dualstack or ipv6, or take the annotation away`
+    return { notes: [{ type: 'Warning', reason: 'IgnoredExternalIPv6', message, node: name }] }
+  }
+  if (named === undefined) return { ...(derived === undefined ? {} : { ipv6: derived }), notes: [] }
+  if (isGlobalIpv6(named)) return { ipv6: ipaddr.IPv6.parse(named).toRFC5952String(), notes: [] }
+  const message = `annotation ${EXTERNAL_IPV6} "${named}" is no global unicast IPv6 address: write one of the machine's, such as 2001:db8:1234::5, or take the annotation away`
+  return { fault: { reason: 'InvalidExternalIPv6', message }, notes: [] }
+}
+
+/** Neither unspecified, of this machine or link, nor of a group or an IPv4 address in other clothes. */
+function isGlobalIpv6(text: string): boolean {
+  if (text.includes('%') || !ipaddr.IPv6.isValid(text)) return false
+  return !['unspecified', 'loopback', 'linkLocal', 'multicast', 'ipv4Mapped'].includes(ipaddr.IPv6.parse(text).range())
+}
+
+function cloudAddresses(
+  server: Server,
+  ipv6: string | undefined,
+  { addressFamily, network }: InstanceOptions,
+): NodeAddress[] {
   return [
     { type: 'Hostname', address: server.name },
     ...(addressFamily !== 'ipv6' && server.ipv4 ? [{ type: 'ExternalIP', address: server.ipv4 }] : []),
-    ...(addressFamily !== 'ipv4' && ipv6 ? [{ type: 'ExternalIP', address: ipv6 }] : []),
+    ...(ipv6 ? [{ type: 'ExternalIP', address: ipv6 }] : []),
     ...server.privateNets
       .filter((net) => net.network === network && net.ip !== '')
       .map(({ ip }) => ({ type: 'InternalIP', address: ip })),
@@ -76,12 +114,13 @@ function cloudAddresses(server: Server, { addressFamily, network }: InstanceOpti
 
 function robotAddresses(
   server: RobotServer,
+  ipv6: string | undefined,
   node: NodeProjection,
   { addressFamily, forwardInternalIps }: InstanceOptions & { forwardInternalIps: boolean },
 ): { addresses: NodeAddress[]; notes: Note[] } {
   const addresses: NodeAddress[] = [{ type: 'Hostname', address: server.name }]
   const notes: Note[] = []
-  if (addressFamily !== 'ipv4' && server.ipv6Net) addresses.push({ type: 'ExternalIP', address: `${server.ipv6Net}1` })
+  if (ipv6) addresses.push({ type: 'ExternalIP', address: ipv6 })
   if (addressFamily !== 'ipv6' && server.ip) addresses.push({ type: 'ExternalIP', address: server.ip })
   if (!forwardInternalIps) return { addresses, notes }
   for (const { type, address } of node.addresses) {

@@ -37,14 +37,14 @@ export function createInstances(options: InstancesOptions): Instances {
   const { servers, robot, network, settings } = options
   const { addressFamily, zoneLabelEnabled } = settings
 
-  async function foundCloud(server: Server, call: Call): Promise<InstanceLookup> {
+  async function foundCloud(server: Server, node: NodeProjection, call: Call): Promise<InstanceLookup> {
     const id = await network.id(call)
-    const instance = cloudInstance(server, {
+    const { instance, notes } = cloudInstance(server, node, {
       addressFamily,
       zoneLabelEnabled,
       ...(id === undefined ? {} : { network: id }),
     })
-    return { kind: 'found', instance, notes: [] }
+    return { kind: 'found', instance, notes }
   }
 
   function foundRobot(server: RobotServer, node: NodeProjection): InstanceLookup {
@@ -60,7 +60,7 @@ export function createInstances(options: InstancesOptions): Instances {
     fresh: boolean,
   ): Promise<InstanceLookup> {
     const server = await servers.byId(id, call, { fresh, absentAfterMs: joinedMs(node) })
-    if (server) return foundCloud(server, call)
+    if (server) return foundCloud(server, node, call)
     const successor = async () => {
       const named = await servers.byName(node.name, call)
       return named && named.id !== id ? cloudProviderId(named.id) : undefined
@@ -148,7 +148,7 @@ export function createInstances(options: InstancesOptions): Instances {
           { node: name, reason: messageOf(dedicated.error) },
           'robot not searched for the name of a cloud node',
         )
-      return foundCloud(cloud, call)
+      return foundCloud(cloud, node, call)
     }
     if (robot && !dedicated.server && !dedicated.error && !fresh) {
       const { servers: all } = await robot.recent(call)

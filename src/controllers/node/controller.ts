@@ -56,6 +56,7 @@ async function reconcileOnce(
   }
   const plan = planNode(node, lookup.instance)
   if ('fault' in plan) throw reportFault(cluster, node, plan)
+  if (plan.warning) recordNotes(cluster, nodeObject(node), [{ type: 'Warning', ...plan.warning }])
   const after = await apply(cluster, node, undisputed(cluster, node, plan.changes), call)
   if (!after) return undefined
   await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
@@ -200,12 +201,12 @@ function reportFault(
   node: NodeProjection,
   { fault, reason }: Extract<NodePlan, { fault: string }>,
 ): WindlassError {
-  const message = `Node ${node.name} can't be initialised: ${fault}${ADVICE[reason]}`
+  const message = `Node ${node.name} can't be initialised: ${fault}${ADVICE[reason] ?? ''}`
   cluster.recorder.record({ object: nodeObject(node), type: 'Warning', reason, message, component: COMPONENT.node })
   return transient(message, { code: reason })
 }
 
-const ADVICE: Readonly<Record<Extract<NodePlan, { fault: string }>['reason'], string>> = {
+const ADVICE: Readonly<Record<string, string>> = {
   AddressMissing: '. It is looked for again',
   ProvidedNodeIPNotFound:
     '. Give kubelet one of these, or let the cloud list the address: at Hetzner it belongs to a network or an address family that can be set (HCLOUD_NETWORK, HCLOUD_INSTANCES_ADDRESS_FAMILY)',

@@ -9,6 +9,7 @@ const TOLD: ReadonlySet<string> = new Set([
   'InstanceLookupFailed',
   'AddressMissing',
   'ProvidedNodeIPNotFound',
+  'InvalidExternalIPv6',
 ])
 
 /**

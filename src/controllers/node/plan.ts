@@ -20,8 +20,8 @@ export type NodeChange =
   | { kind: 'set-addresses'; summary: string; addresses: NodeAddress[] }
 
 export type NodePlan =
-  | { changes: NodeChange[] }
-  | { fault: string; reason: 'AddressMissing' | 'ProvidedNodeIPNotFound' }
+  /** `warning`: why the addresses stay as they are. */
+  { changes: NodeChange[]; warning?: Instance['fault'] } | { fault: string; reason: string }
 
 export const isUninitialised = (node: Pick<NodeProjection, 'taints'>) =>
   node.taints.some(({ key }) => key === UNINITIALISED_TAINT)
@@ -29,6 +29,10 @@ export const isUninitialised = (node: Pick<NodeProjection, 'taints'>) =>
 /** What a node lacks of what its machine at the cloud says. `fault`: it must stay uninitialised, and why. */
 export function planNode(node: NodeProjection, instance: Instance): NodePlan {
   const initialised = !isUninitialised(node)
+  if (instance.fault)
+    return initialised
+      ? { changes: planLabels(node), warning: instance.fault }
+      : { fault: instance.fault.message, reason: instance.fault.reason }
   if (!initialised && instance.addresses.length === 0)
     return { fault: `the cloud has no address for machine ${instance.providerId} yet`, reason: 'AddressMissing' }
   const fromCloud = initialised ? withSilent(instance, node.addresses) : instance.addresses

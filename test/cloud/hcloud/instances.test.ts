@@ -291,6 +291,53 @@ t.test('a Robot server has its own id, labels, and the addresses that kubelet kn
   ])
 })
 
+t.test(
+  'the IPv6 address that a node names goes before the first of the subnet, and is the only one of a Robot server without',
+  async (t) => {
+    const account = {
+      servers: [{ id: 1, name: 'w1' }],
+      robot_servers: [{ server_number: 323, server_name: 'r3', server_ip: '203.0.113.9', server_ipv6_net: '' }],
+    }
+    const named = (name: string, text: string) =>
+      node(name, { annotations: { 'instance.hetzner.cloud/external-ipv6': text } })
+    const of = await open(t, { account, settings: { addressFamily: 'dualstack' }, robot: {} })
+    const externals = (lookup: Awaited<ReturnType<typeof of.find>>) =>
+      lookup.kind === 'found' &&
+      lookup.instance.addresses.flatMap(({ type, address }) => (type === 'ExternalIP' ? [address] : []))
+    t.same(externals(await of.find(named('w1', '2001:DB8:1:0::5'))), ['198.51.100.1', '2001:db8:1::5'])
+    t.same(externals(await of.find(named('w1', 'fd00::5'))), ['198.51.100.1', 'fd00::5'], 'private ones are global too')
+    t.same(externals(await of.find(named('r3', '2001:db8:b0b::7'))), ['2001:db8:b0b::7', '203.0.113.9'])
+    for (const text of [
+      '',
+      '2001:db8::/64',
+      '198.51.100.1',
+      '::ffff:1.2.3.4',
+      'fe80::1',
+      'fe80::1%eth0',
+      'ff02::1',
+      '::1',
+      '::',
+      'x',
+    ])
+      for (const name of ['w1', 'r3'])
+        t.match(
+          await of.find(named(name, text)),
+          {
+            kind: 'found',
+            instance: { fault: { reason: 'InvalidExternalIPv6', message: /external-ipv6 ".*" is no global/ } },
+          },
+          `${name} ${text}`,
+        )
+
+    const without = await open(t, { account, settings: { addressFamily: 'ipv4' }, robot: {} })
+    for (const name of ['w1', 'r3']) {
+      const lookup = await without.find(named(name, 'x'))
+      t.match(lookup, { kind: 'found', notes: [{ reason: 'IgnoredExternalIPv6', message: /ADDRESS_FAMILY/ }] })
+      t.notOk(lookup.kind === 'found' && lookup.instance.fault)
+    }
+  },
+)
+
 t.test('numbers of cloud and Robot are never mixed up', async (t) => {
   const of = await open(t, {
     account: { servers: [{ id: 7, name: 'cloud' }], robot_servers: [{ server_number: 7, server_name: 'metal' }] },

@@ -117,6 +117,14 @@ t.test('a cloud that names no host keeps the name that kubelet gave', async (t) 
   ])
 })
 
+t.test('a machine whose addresses can not be told keeps a new node waiting, and an old one as it is', async (t) => {
+  const fault = { reason: 'InvalidExternalIPv6', message: 'annotation x is wrong' }
+  const odd = { ...machine, addresses: [{ type: 'ExternalIP', address: '198.51.100.1' }], fault }
+  t.match(planNode(fresh, odd), { fault: 'annotation x is wrong', reason: 'InvalidExternalIPv6' })
+  const addresses = [{ type: 'ExternalIP', address: '2001:db8::5' }]
+  t.same(planNode({ ...fresh, taints: [], addresses }, odd), { changes: [], warning: fault })
+})
+
 t.test("kubelet's own --node-ip comes first and claims its type", async (t) => {
   const addresses = [...machine.addresses, { type: 'InternalIP', address: '10.0.0.3' }]
   t.match(changesOf({ ...fresh, providedNodeIp: '10.0.0.3' }, { ...machine, addresses }), [
