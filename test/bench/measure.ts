@@ -12,6 +12,16 @@ export function memoryOf(pid: number): { nowBytes: number; peakBytes: number } {
   return { nowBytes: kilobytes('VmRSS') * 1024, peakBytes: kilobytes('VmHWM') * 1024 }
 }
 
+/**
+ * How long the event loop was held up at the most in 99 of 100 moments since this was asked last, milliseconds: locks of jobs are renewed
+ * every two seconds, and last five.
+ */
+export async function loopDelayOf(process: WindlassProcess): Promise<number> {
+  const { host, port } = await process.logged('the server listens')
+  const text = await (await fetch(`http://${host}:${port}/metrics`)).text()
+  return Number(/^nodejs_eventloop_lag_p99_seconds (\S+)$/m.exec(text)?.[1]) * 1000
+}
+
 /** CPU seconds that a process has used, user and system. */
 export function cpuSecondsOf(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
