@@ -14,7 +14,11 @@ export function chartSettings(): string {
       kind === 'secret' && env !== undefined ? [env] : [],
     ),
     env: byRole(variablesOf),
-    flags: byRole(({ flag }) => (flag === undefined ? [] : [flag])),
+    flags: {
+      ...byRole(flagsOf),
+      // Of a worker's, what a doctor beside it takes.
+      doctor: SETTINGS.filter((setting) => isOf(setting, 'worker') && isOf(setting, 'doctor')).flatMap(flagsOf),
+    },
   }
   return `# Made by infra/docs.ts from src/config/table.ts: change it there.\n${stringify(settings, { flowCollectionPadding: false })}`
 }
@@ -23,8 +27,10 @@ const byRole = (namesOf: (setting: Setting) => string[]) =>
   Object.fromEntries(ROLES.map((role) => [role, SETTINGS.filter((setting) => isOf(setting, role)).flatMap(namesOf)]))
 
 /** What has no effect is only taken where it came from, so that arguments may stay as they are. */
-const isOf = (setting: Setting, role: (typeof ROLES)[number]) =>
+const isOf = (setting: Setting, role: Command) =>
   appliesTo(setting, role) && (setting.ignored === undefined || role === 'worker' || role === 'all')
+
+const flagsOf = ({ flag }: Setting): string[] => (flag === undefined ? [] : [flag])
 
 const variablesOf = (setting: Setting): string[] =>
   [setting.env, fileEnvOf(setting), ...(setting.formerEnvs ?? [])].filter((name) => name !== undefined)

@@ -30,8 +30,8 @@ Who gets which variables and flags. files/settings.yaml says it, made from the t
 {{- if kindIs "string" . }}{{ . }}{{ else }}{{ toJson . }}{{ end }}
 {{- end }}
 
-{{- /* `args` of a role: the command, then its flags. */}}
-{{- define "windlass.args" -}}
+{{- /* A command and those of its flags that the values say, as a YAML array: `root`, `role`. */}}
+{{- define "windlass.command" -}}
 {{- $settings := .root.Files.Get "files/settings.yaml" | fromYaml }}
 {{- $flags := include "windlass.flags" .root | fromYaml }}
 {{- $args := list .role }}
@@ -40,12 +40,28 @@ Who gets which variables and flags. files/settings.yaml says it, made from the t
     {{- $args = append $args (empty $value | ternary (printf "--%s" $name) (printf "--%s=%s" $name $value)) }}
   {{- end }}
 {{- end }}
+{{- toYaml $args }}
+{{- end }}
+
+{{- /* `args` of a role. */}}
+{{- define "windlass.args" -}}
+{{- $args := include "windlass.command" . | fromYamlArray }}
 {{- if eq (len $args) 1 }}
 args: [{{ .role }}]
 {{- else }}
 args:
   {{- toYaml $args | nindent 2 }}
 {{- end }}
+{{- end }}
+
+{{- /* The doctor's command line beside the Pods that work, for a shell. `exec` knows the container's variables, not its flags. */}}
+{{- define "windlass.doctor" -}}
+{{- $words := list }}
+{{- range include "windlass.command" (dict "root" . "role" "doctor") | fromYamlArray }}
+  {{- $plain := regexMatch "^[A-Za-z0-9_%+=:,./@-]+$" . }}
+  {{- $words = append $words ($plain | ternary . (printf "'%s'" (replace "'" `'\''` .))) }}
+{{- end }}
+{{- join " " $words }}
 {{- end }}
 
 {{- /* `env` of a role: what the chart gives it (`own`), then what the values say. One name never stands twice. */}}
