@@ -3,7 +3,7 @@ import { STANDING_WORK } from '../controllers/registry.ts'
 import { backlog } from '../queue/backlog.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
-import { producerConnection } from '../queue/redis.ts'
+import { producerConnection, whyAway } from '../queue/redis.ts'
 import { ensureStanding } from '../queue/schedulers.ts'
 import { startServer } from '../server/listen.ts'
 import { createStores } from '../state/stores.ts'
@@ -47,6 +47,7 @@ export async function startServerRole(
     await redisAtStart(redis, log)
     const ids = settings.clusters.map(({ id }) => id)
     const { dashboard, metricsToken, bodyLimitBytes } = settings.server
+    const stores = createStores(redis, prefix)
     const serving = await startServer(
       {
         clusters: new Map(
@@ -56,7 +57,11 @@ export async function startServerRole(
           ]),
         ),
         enqueuer: createEnqueuer(queues),
-        stores: createStores(redis, prefix),
+        stores: {
+          ...stores,
+          // A command that found no connection does not know why there is none.
+          problems: async () => (redis.status === 'ready' ? await stores.problems() : [whyAway(redis)]),
+        },
         assertSchedules: async () => {
           for (const id of ids) await ensureStanding(queues.of(id), STANDING_WORK)
         },

@@ -7,7 +7,7 @@ import { tellObject } from '../controllers/tell-object.ts'
 import { messageOf, throttled } from '../errors.ts'
 import { openClusterQueues } from '../queue/cluster-queue.ts'
 import { createEnqueuer } from '../queue/enqueue.ts'
-import { producerConnection } from '../queue/redis.ts'
+import { producerConnection, whyAway } from '../queue/redis.ts'
 import type { WorkKind } from '../queue/types.ts'
 import { createStores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
@@ -188,7 +188,7 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
     // Without Redis there is no progress to make, and a restart would not bring it back.
     isAlive: () => redis.status !== 'ready' || Date.now() - host.stats().lastProgressMs < DEAF_MS,
     problems: () => [
-      ...(redis.status === 'ready' ? [] : ['Redis is not reachable']),
+      ...(redis.status === 'ready' ? [] : [whyAway(redis)]),
       ...unopened,
       ...settings.clusters.flatMap(secretFaults),
       ...clusters.flatMap(({ cluster, contact, guard }) =>

@@ -2,6 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis'
 import { readFile } from '../config/read-file.ts'
 import type { RedisSettings } from '../config/types.ts'
 import { permanent, transient } from '../errors.ts'
+import { type RedisPlace, redisFault } from './redis-fault.ts'
 
 /** No command of a producer takes longer, whether Redis is slow, frozen, gone, or was never there. */
 const PRODUCER_COMMAND_MS = 1500
@@ -36,7 +37,7 @@ export function workerConnection(settings: RedisSettings, name = 'worker'): Redi
 export async function whenReady(redis: Redis, timeoutMs: number): Promise<void> {
   if (redis.status === 'ready') return
   if (redis.status !== 'connecting' && redis.status !== 'connect') {
-    throw transient('Redis is not reachable: check that it runs and that the address in the redis url is right')
+    throw transient(whyAway(redis))
   }
   await new Promise<void>((resolve, reject) => {
     const settle = (then: () => void) => () => {
@@ -46,14 +47,25 @@ export async function whenReady(redis: Redis, timeoutMs: number): Promise<void> 
       then()
     }
     const ready = settle(resolve)
-    const failed = settle(() =>
-      reject(transient('Redis is not reachable: check that it runs and that the address in the redis url is right')),
-    )
+    const failed = settle(() => reject(transient(whyAway(redis))))
     const timer = setTimeout(failed, timeoutMs)
     redis.once('ready', ready)
     redis.once('close', failed)
   })
 }
+
+/** Why a connection is not there, for an admin: the last that went wrong with it. */
+export function whyAway(redis: Redis): string {
+  const trouble = TROUBLES.get(redis)
+  if (trouble === undefined) return 'Redis is not reachable'
+  const { place, last } = trouble
+  return last === undefined
+    ? `Redis is not reachable: ${place.at} has not answered yet, it may be loading its data`
+    : redisFault(last.error, place)
+}
+
+/** By connection. `last` is missing until something went wrong, its error where the other side just closed. */
+const TROUBLES = new WeakMap<Redis, { place: RedisPlace; last?: { error?: unknown } }>()
 
 /** What a Redis says about itself; `runId` changes with each of its lives. */
 export interface RedisFacts {
@@ -70,9 +82,9 @@ export async function checkRedis(redis: Redis): Promise<RedisFacts> {
   try {
     text = await redis.info()
   } catch (error) {
-    throw transient('Redis does not answer: check that it runs and that the address in the redis url is right', {
-      cause: error,
-    })
+    throw redis.status === 'ready'
+      ? transient('Redis does not answer: look at its log and its load', { cause: error })
+      : transient(whyAway(redis))
   }
   const field = (name: string) => new RegExp(`^${name}:(.*)$`, 'm').exec(text)?.[1]?.trim()
   const version = field('redis_version') ?? '0'
@@ -87,7 +99,7 @@ export async function checkRedis(redis: Redis): Promise<RedisFacts> {
   }
   if (field('role') === 'slave') {
     throw transient(
-      'This Redis is a replica and takes no writes: point the redis url at the primary, or at the sentinels',
+      'This Redis is a replica and takes no writes: point WINDLASS_REDIS_URL at the primary, or at the sentinels',
     )
   }
   const policy = field('maxmemory_policy')
@@ -111,14 +123,49 @@ function connect(settings: RedisSettings, options: RedisOptions): Redis {
     ...addressOf(settings),
     ...options,
   })
-  // Every command that fails says so to its caller; without a listener ioredis prints each attempt to connect.
-  redis.on('error', () => {})
+  remember(redis, placeOf(settings))
   return redis
 }
 
+/** Keeps what went wrong last; every command that fails says so to its caller, but not why the connection is away. */
+function remember(redis: Redis, place: RedisPlace): void {
+  let told = false
+  TROUBLES.set(redis, { place })
+  // Without a listener ioredis prints each attempt to connect.
+  redis.on('error', (error) => {
+    told = true
+    TROUBLES.set(redis, { place, last: { error } })
+  })
+  redis.on('close', () => {
+    if (!told) TROUBLES.set(redis, { place, last: {} })
+    told = false
+  })
+  redis.on('ready', () => {
+    told = false
+    TROUBLES.set(redis, { place })
+  })
+}
+
+const partsOf = ({ url }: RedisSettings) => /^([a-z+]+):\/\/(?:([^/]*)@)?([^/]*)\/?(.*)$/.exec(url)?.slice(1) ?? []
+
+function placeOf(settings: RedisSettings): RedisPlace {
+  const [scheme = '', credentials = '', hosts = '', path = ''] = partsOf(settings)
+  const [user = ''] = credentials.split(':')
+  const withSentinels = scheme.endsWith('+sentinel')
+  const at = hosts.split(',').map((one) => {
+    const { host, port } = endpoint(one, withSentinels ? 26379 : 6379)
+    return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+  })
+  return {
+    at: at.join(', '),
+    tls: scheme.startsWith('rediss'),
+    ...(user ? { user: decodeURIComponent(user) } : {}),
+    ...(withSentinels ? { master: decodeURIComponent(path) } : {}),
+  }
+}
+
 function addressOf(settings: RedisSettings): RedisOptions {
-  const [, scheme = '', credentials = '', hosts = '', path = ''] =
-    /^([a-z+]+):\/\/(?:([^/]*)@)?([^/]*)\/?(.*)$/.exec(settings.url) ?? []
+  const [scheme = '', credentials = '', hosts = '', path = ''] = partsOf(settings)
   const secure = scheme.startsWith('rediss')
   const tls = secure ? { tls: settings.caFile ? { ca: readFile(settings.caFile) } : {} } : {}
   const [user = '', ...rest] = credentials.split(':')

@@ -28,9 +28,7 @@ export async function checkRedisSettings(settings: RedisSettings): Promise<Findi
     ]
   } catch (error) {
     const toDo =
-      kindOf(error) === 'permanent'
-        ? 'Use a Redis as docs/operate.md asks for'
-        : 'Check WINDLASS_REDIS_URL, the password, and what Redis says in its log'
+      kindOf(error) === 'permanent' ? 'Use a Redis as docs/operate.md asks for' : 'See also what Redis says in its log'
     return [problem(AREA, messageOf(error), toDo)]
   } finally {
     redis.disconnect()
