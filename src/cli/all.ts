@@ -3,6 +3,7 @@ import type { Settings } from '../config/types.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import type { CommandContext } from './context.ts'
 import { serveFormerMetrics } from './former-metrics.ts'
+import { forwarderMetrics } from './forwarder-metrics.ts'
 import { type ForwarderRole, startForwarderRole } from './forwarder-role.ts'
 import { type Role, untilEnded } from './role.ts'
 import { startServerRole } from './server-role.ts'
@@ -13,7 +14,8 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
   const settings = withKeys(given)
   const metrics = createMetrics({ process: true })
   const started: Role[] = []
-  const forwarders: ForwarderRole[] = []
+  const forwarders = new Map<string, ForwarderRole>()
+  metrics.add(() => forwarderMetrics(new Map([...forwarders].map(([id, { forwarder }]) => [id, forwarder.stats()]))))
   // The source of events first, then who takes them, then who works on them.
   const stop = async () => {
     for (const role of started) await role.stop()
@@ -27,7 +29,10 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
       {
         listen,
         notice: false,
-        problems: () => [...worker.problems(), ...forwarders.flatMap(({ forwarder }) => forwarder.silences())],
+        problems: () => [
+          ...worker.problems(),
+          ...[...forwarders.values()].flatMap(({ forwarder }) => forwarder.silences()),
+        ],
       },
       log.child({ role: 'server' }),
       metrics,
@@ -37,7 +42,7 @@ export async function run({ settings: given, log }: CommandContext): Promise<num
     for (const cluster of settings.clusters) {
       const forwarderLog = log.child({ role: 'forwarder' })
       const forwarder = await startForwarderRole(cluster, { serverUrl }, forwarderLog)
-      forwarders.push(forwarder)
+      forwarders.set(cluster.id, forwarder)
       started.unshift(forwarder)
     }
     const former = await serveFormerMetrics(settings.clusters, worker, metrics, log)

@@ -24,7 +24,7 @@ export async function serveFormerMetrics(
       listen: listen.value,
       isAlive: role.isAlive,
       problems: role.problems,
-      metrics: () => metrics.registry.metrics(),
+      metrics: () => metrics.text(),
       log,
     })
   } catch (error) {

@@ -42,12 +42,14 @@ const ROWS: { [K in Exclude<keyof ForwarderStats, 'epoch' | 'trouble'>]: Row } =
   },
 }
 
-/** The forwarder's numbers as Prometheus text, without the library: it would double what the forwarder weighs. */
-export function forwarderMetrics(stats: ForwarderStats): string {
+/** The numbers of forwarders, by cluster, as Prometheus text; without the library, which would double what a forwarder weighs. */
+export function forwarderMetrics(forwarders: ReadonlyMap<string, ForwarderStats>): string {
   const lines = Object.entries(ROWS).flatMap(([key, { name, type, help, scale = 1 }]) => {
     const full = `windlass_forwarder_${name}`
-    const value = Number(stats[key as keyof typeof ROWS]) * scale
-    return [`# HELP ${full} ${help}`, `# TYPE ${full} ${type}`, `${full} ${value}`]
+    const samples = [...forwarders].map(
+      ([cluster, stats]) => `${full}{cluster="${cluster}"} ${Number(stats[key as keyof typeof ROWS]) * scale}`,
+    )
+    return [`# HELP ${full} ${help}`, `# TYPE ${full} ${type}`, ...samples]
   })
   return `${lines.join('\n')}\n`
 }

@@ -22,7 +22,7 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
         ...(role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
         ...role.forwarder.silences(),
       ],
-      metrics: async () => forwarderMetrics(role.forwarder.stats()),
+      metrics: async () => forwarderMetrics(new Map([[cluster.id, role.forwarder.stats()]])),
       log,
     }))
   const stop = async () => {

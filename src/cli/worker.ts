@@ -16,7 +16,7 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
       listen,
       isAlive: role.isAlive,
       problems: role.problems,
-      metrics: () => metrics.registry.metrics(),
+      metrics: () => metrics.text(),
       log,
     }))
   const former = await serveFormerMetrics(settings.clusters, role, metrics, log)

@@ -132,7 +132,11 @@ type LabelArgument<N extends keyof Table> = Table[N]['labels'] extends readonly 
 
 /** The metrics of one process. */
 export interface Metrics {
-  readonly registry: Registry
+  readonly contentType: string
+  /** All of them, in the text form of Prometheus. */
+  text(): Promise<string>
+  /** Text of metrics that others keep: asked for each time. */
+  add(more: () => string): void
   increment<N extends NameOf<'counter'>>(name: N, by: number, ...labels: LabelArgument<N>): void
   set<N extends NameOf<'gauge'>>(name: N, value: number, ...labels: LabelArgument<N>): void
   /** Forgets all values of a gauge, so that what is gone is not reported for ever. */
@@ -157,8 +161,11 @@ export function createMetrics(options: { process?: boolean } = {}): Metrics {
       gauges.set(name, created)
     } else histograms.set(name, new Histogram({ ...common, buckets: [...(buckets ?? [])] }))
   }
+  const others: (() => string)[] = []
   return {
-    registry,
+    contentType: registry.contentType,
+    text: async () => [(await registry.metrics()).trimEnd(), ...others.map((more) => more())].join('\n'),
+    add: (more) => void others.push(more),
     increment: (name, by, labels: Record<string, string> = {}) => counters.get(name)?.inc(labels, by),
     set: (name, value, labels: Record<string, string> = {}) => gauges.get(name)?.set(labels, value),
     clear: (name) => gauges.get(name)?.reset(),

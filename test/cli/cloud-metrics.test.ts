@@ -11,7 +11,7 @@ t.test(
     t.teardown(() => of.close())
     const provider = of.worker({ onRequest: countCloudRequests(metrics) })
     t.match(await provider.instances.find(node('w1'), of.call), { kind: 'found' })
-    const text = await metrics.registry.metrics()
+    const text = await metrics.text()
     t.match(text, 'windlass_cloud_requests_total{cloud="hcloud",endpoint="/servers",method="GET",code="200"} 1')
     t.match(text, 'hcloud_api_requests_total{code="200",method="get",api_endpoint="/servers"} 1')
     t.match(text, /windlass_cloud_budget_remaining\{cloud="hcloud",credential="[0-9a-f]{16}"\} \d+/)

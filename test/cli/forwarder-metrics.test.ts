@@ -21,13 +21,21 @@ const stats: ForwarderStats = {
   trouble: undefined,
 }
 
-t.test("the forwarder's numbers are Prometheus text, in base units", async (t) => {
-  const text = forwarderMetrics(stats)
-  t.match(text, 'windlass_forwarder_ready 1\n')
-  t.match(text, 'windlass_forwarder_lag_seconds 1.5\n')
-  t.match(text, '# TYPE windlass_forwarder_acknowledged_total counter\nwindlass_forwarder_acknowledged_total 37\n')
-  t.match(text, 'windlass_forwarder_last_acknowledged_timestamp_seconds 1790000000.25\n')
+t.test("the forwarder's numbers are Prometheus text, in base units, by cluster", async (t) => {
+  const text = forwarderMetrics(
+    new Map([
+      ['prod', stats],
+      ['lab', { ...stats, ready: false }],
+    ]),
+  )
+  t.match(
+    text,
+    '# TYPE windlass_forwarder_ready gauge\nwindlass_forwarder_ready{cluster="prod"} 1\nwindlass_forwarder_ready{cluster="lab"} 0\n',
+  )
+  t.match(text, 'windlass_forwarder_lag_seconds{cluster="prod"} 1.5\n')
+  t.match(text, 'windlass_forwarder_acknowledged_total{cluster="prod"} 37\n')
+  t.match(text, 'windlass_forwarder_last_acknowledged_timestamp_seconds{cluster="prod"} 1790000000.25\n')
   const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  t.equal(samples.length, Object.keys(stats).length - 2, 'all but the texts')
-  for (const sample of samples) t.match(sample, /^windlass_forwarder_[a-z_]+ [0-9.e+]+$/)
+  t.equal(samples.length, 2 * (Object.keys(stats).length - 2), 'all but the texts')
+  for (const sample of samples) t.match(sample, /^windlass_forwarder_[a-z_]+\{cluster="(prod|lab)"\} [0-9.e+]+$/)
 })

@@ -4,7 +4,6 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { dashboardQueries } from '../../infra/dashboard.ts'
 import { forwarderMetrics } from '../../src/cli/forwarder-metrics.ts'
-import type { ForwarderStats } from '../../src/forwarder/forwarder.ts'
 import { METRICS } from '../../src/telemetry/metrics.ts'
 
 interface Rule {
@@ -26,9 +25,9 @@ function known(): Map<string, readonly string[]> {
     if (type !== 'histogram') names.set(name, labels)
     else for (const part of ['bucket', 'sum', 'count']) names.set(`${name}_${part}`, [...labels, 'le'])
   }
-  for (const line of forwarderMetrics({} as ForwarderStats).split('\n')) {
+  for (const line of forwarderMetrics(new Map()).split('\n')) {
     const name = /^# TYPE (\S+)/.exec(line)?.[1]
-    if (name) names.set(name, [])
+    if (name) names.set(name, ['cluster'])
   }
   return names
 }

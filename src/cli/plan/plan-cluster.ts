@@ -66,7 +66,7 @@ export async function planCluster(
 }
 
 const ROUTES_OFF =
-  'pod routes are off: they need HCLOUD_NETWORK, --allocate-node-cidrs, and neither HCLOUD_NETWORK_ROUTES_ENABLED nor --configure-cloud-routes as false'
+  'pod routes are off: they need HCLOUD_NETWORK and --cluster-cidr, and neither HCLOUD_NETWORK_ROUTES_ENABLED nor --configure-cloud-routes as false'
 const ADDRESS_OFF = "no floating IP is the control plane's: that needs CHERRY_FIP_TAG"
 
 type Named = { namespace?: string; name: string }

@@ -25,7 +25,7 @@ export async function metricsRoute(instance: FastifyInstance, { deps }: { deps: 
     },
     async (_request, reply) => {
       await refresh()
-      return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics())
+      return reply.type(metrics.contentType).send(await metrics.text())
     },
   )
 
