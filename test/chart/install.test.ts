@@ -128,7 +128,7 @@ t.test('an upgrade to the other mode takes the first one away, a rollback brings
 const FORMER = {
   'Chart.yaml': 'apiVersion: v2\nname: hcloud-cloud-controller-manager\nversion: 1.35.0\n',
   'values.yaml':
-    'kind: Deployment\nnetworking: { enabled: false, clusterCIDR: 10.244.0.0/16 }\nimage: { repository: former }\n',
+    'kind: Deployment\nnetworking: { enabled: false, clusterCIDR: 10.244.0.0/16 }\nimage: { repository: former, tag: v1.35.0 }\n',
   templates: {
     'deployment.yaml': `apiVersion: apps/v1
 kind: Deployment
@@ -137,7 +137,7 @@ spec:
   selector: { matchLabels: { app: former } }
   template:
     metadata: { labels: { app: former } }
-    spec: { containers: [{ name: former, image: {{ .Values.image.repository }} }] }
+    spec: { containers: [{ name: former, image: "{{ .Values.image.repository }}:{{ .Values.image.tag }}" }] }
 `,
   },
 }
@@ -147,19 +147,40 @@ t.test(
   async (t) => {
     const former = join(t.testdir({ former: FORMER }), 'former')
     await withHelm(t, ['uninstall', 'windlass'])
-    const own = { networking: { enabled: true }, nodeSelector: { role: 'control-plane' } }
+    const own = { networking: { enabled: true }, nodeSelector: { role: 'control-plane' }, image: { tag: 'v1.26.0' } }
     t.match(await withHelm(t, ['install', 'hccm', former], own), { code: 0 })
     t.same(await deployments(), ['former'])
 
-    const image = `image.repository=${IMAGE.repository}`
-    const upgraded = await withHelm(t, ['upgrade', 'hccm', CHART, '--reset-then-reuse-values', '--set', image])
+    const upgradeTo = (keep: string, ...set: string[]) =>
+      withHelm(t, ['upgrade', 'hccm', CHART, keep, '--set', [`image.repository=${IMAGE.repository}`, ...set].join(',')])
+    t.match(await upgradeTo('--reuse-values'), { code: 1, stderr: /use --reset-then-reuse-values/ })
+    t.match(await upgradeTo('--reset-then-reuse-values'), {
+      code: 1,
+      stderr:
+        /image\.tag: v1\.26\.0 is that of former:v1\.26\.0, which this release runs now.* --set image\.tag=0\.1\.0/,
+    })
+    t.same(await deployments(), ['former'], 'what could not be followed by anything is still there')
+    const upgraded = await upgradeTo('--reset-then-reuse-values', 'image.tag=mine')
     t.equal(upgraded.code, 0, upgraded.stderr)
     t.same(await deployments(), ['windlass'])
     const { spec } = (await server.admin.get('Deployment', 'windlass', 'windlass')).spec.template
     t.match(spec, { nodeSelector: own.nodeSelector })
-    t.match(spec.containers[1].args, ['all', '--cloud-provider=hcloud', '--cluster-cidr=10.244.0.0/16'])
+    t.match(spec.containers[1], {
+      image: `${IMAGE.repository}:mine`,
+      args: ['all', '--cloud-provider=hcloud', '--cluster-cidr=10.244.0.0/16'],
+    })
+    const moved = await withHelm(t, [
+      'upgrade',
+      'hccm',
+      CHART,
+      '--reuse-values',
+      '--set',
+      'image.repository=r/windlass',
+    ])
+    t.equal(moved.code, 0, `its own tag stays in another registry: ${moved.stderr}`)
 
-    t.match(await withHelm(t, ['rollback', 'hccm']), { code: 0 })
+    t.match(await withHelm(t, ['rollback', 'hccm', '1']), { code: 0 })
     t.same(await deployments(), ['former'])
+    t.match(await upgradeTo('--reset-then-reuse-values', 'image.tag='), { code: 0 }, 'the tag of the chart')
   },
 )

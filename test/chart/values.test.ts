@@ -300,9 +300,30 @@ t.test('rights, disruption budgets and what only Cherry asks for can be left out
   t.same([await names(['hcloud']), await names(['cherryservers']), await names([])], [false, true, true])
 })
 
+const DIGEST = `sha256:${'0a'.repeat(32)}`
+
+t.test('an image is named by a tag or by a digest', async (t) => {
+  const imageOf = async (image: object) =>
+    rolesOf(deploymentsOf(objectsOf(await render({ image })))[0]).map(({ image }) => image)[0]
+  for (const [repository, tag, image] of [
+    ['windlass', '', 'windlass:0.1.0'],
+    ['registry.example.com:5000/windlass', 'v2', 'registry.example.com:5000/windlass:v2'],
+    ['r/w', '{{ .Chart.AppVersion }}-mine', 'r/w:0.1.0-mine'],
+    ['r/w', `0.1.0@${DIGEST}`, `r/w:0.1.0@${DIGEST}`],
+    ['r/w', DIGEST, `r/w@${DIGEST}`],
+    ['r/w', `@${DIGEST}`, `r/w@${DIGEST}`],
+    [`r/w@${DIGEST}`, '', `r/w@${DIGEST}`],
+    [`r:5000/w:1@${DIGEST}`, '', `r:5000/w:1@${DIGEST}`],
+  ])
+    t.equal(await imageOf({ repository, tag }), image)
+})
+
 const REFUSED: readonly [values: object, says: RegExp][] = [
   [{ image: {} }, /image\.repository: say where your nodes pull the image from/],
   [{ image: { repository: 'docker.io/hetznercloud/hcloud-cloud-controller-manager' } }, /is the image of the replaced/],
+  [{ image: { repository: 'quay.io/syself/hetzner-cloud-controller-manager:v2' } }, /is the image of the replaced/],
+  [{ image: { repository: 'r:5000/windlass:1.2.3' } }, /image\.repository: r:5000\/windlass:1\.2\.3 has a tag/],
+  [{ image: { repository: `r/w@${DIGEST}`, tag: 'v1' } }, /image\.tag: v1, but image\.repository has a digest/],
   [{ mode: 'both' }, /mode.*must be one of 'single', 'split'/s],
   [{ clouds: ['aws'] }, /clouds.*must be one of 'hcloud', 'cherryservers'/s],
   [{ workers: 3 }, /additional properties 'workers' not allowed/],

@@ -1,13 +1,11 @@
 {{- /* What a schema can't say: sentences for values that do not go together, before anything is installed. */}}
 {{- define "windlass.check" -}}
 {{- $values := .Values }}
+{{- if not (or $values.mode $values.internalSecret $values.keda) }}
+  {{- fail "helm --reuse-values takes the former chart's values in place of this one's: use --reset-then-reuse-values" }}
+{{- end }}
 {{- $split := eq $values.mode "split" }}
-{{- if not $values.image.repository }}
-  {{- fail "image.repository: say where your nodes pull the image from, such as registry.example.com/windlass" }}
-{{- end }}
-{{- if regexMatch "(hcloud-cloud-controller-manager|hetzner-cloud-controller-manager|cloud-provider-cherry)$" $values.image.repository }}
-  {{- fail (printf "image.repository: %s is the image of the replaced controller; say where your nodes pull that of Windlass from" $values.image.repository) }}
-{{- end }}
+{{- include "windlass.checkImage" . }}
 {{- if eq ($values.kind | default "Deployment") "DaemonSet" }}
   {{- fail "kind: there is no DaemonSet. For one worker on each of several nodes set mode: split and worker.replicas" }}
 {{- end }}

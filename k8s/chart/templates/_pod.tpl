@@ -1,7 +1,3 @@
-{{- define "windlass.image" -}}
-{{ .Values.image.repository }}:{{ tpl (.Values.image.tag | default .Chart.AppVersion) . }}
-{{- end }}
-
 {{- define "windlass.labels" -}}
 app.kubernetes.io/name: windlass
 app.kubernetes.io/component: {{ . }}
