@@ -15,11 +15,14 @@ import type { Stores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { VERSION } from '../version.ts'
-import { countCloudRequests } from './cloud-metrics.ts'
+import { type CloudRequest, countCloudRequests } from './cloud-metrics.ts'
+import { createRefusals } from './refusals.ts'
 
 export interface OpenCluster extends Cluster {
   /** Whom to believe to be the API server, for those who ask for its health without our credentials. */
   trust(): ApiServerTrust
+  /** Credentials of its clouds that are refused now, in sentences. */
+  refusals(): string[]
   close(): Promise<void>
 }
 
@@ -45,7 +48,13 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     },
   })
   const recorder = new EventRecorder({ api: kubernetes, log })
-  const clouds = await openClouds(settings, { ...parts, log, kubernetes })
+  const refusals = createRefusals()
+  const count = countCloudRequests(parts.metrics)
+  const onRequest = (seen: CloudRequest) => {
+    count(seen)
+    refusals.note(seen)
+  }
+  const clouds = await openClouds(settings, { ...parts, log, kubernetes, onRequest })
   const nowMs = () => Date.now()
   return {
     id: settings.id,
@@ -60,6 +69,7 @@ export async function openCluster(settings: ClusterSettings, parts: ClusterParts
     nowMs,
     metrics: parts.metrics,
     trust: () => connection.trust,
+    refusals: () => refusals.problems(),
     async close() {
       await recorder.flush(2000)
       recorder.close()
@@ -76,15 +86,15 @@ export async function openClouds(
     redis,
     prefix,
     log,
-    metrics,
     kubernetes,
-  }: Partial<Pick<ClusterParts, 'redis' | 'metrics'>> &
-    Pick<ClusterParts, 'prefix' | 'log'> & { kubernetes: KubernetesApi },
+    onRequest,
+  }: Partial<Pick<ClusterParts, 'redis'>> &
+    Pick<ClusterParts, 'prefix' | 'log'> & { kubernetes: KubernetesApi; onRequest?: (seen: CloudRequest) => void },
 ): Promise<CloudProvider[]> {
   const open: CloudProvider[] = []
   const shared = {
     ...(redis ? { redis } : {}),
-    ...(metrics ? { onRequest: countCloudRequests(metrics) } : {}),
+    ...(onRequest ? { onRequest } : {}),
     prefix,
     log,
     version: VERSION,

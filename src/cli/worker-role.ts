@@ -192,7 +192,9 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
       ...unopened,
       ...settings.clusters.flatMap(secretFaults),
       ...clusters.flatMap(({ cluster, contact, guard }) =>
-        [contact.problem, guard?.problem].flatMap((problem) => (problem ? [`Cluster ${cluster.id}: ${problem}`] : [])),
+        [contact.problem, guard?.problem, ...cluster.refusals()].flatMap((problem) =>
+          problem ? [`Cluster ${cluster.id}: ${problem}`] : [],
+        ),
       ),
     ],
   }

@@ -67,11 +67,19 @@ async function goesOn(t: Test, give: (dir: string) => Given): Promise<void> {
     )
   await eventually(async () => (await told('Node')) && (await told('Service')), 'both say what to do')
 
+  const { port } = await all.logged('the server listens')
+  const readiness = async () => {
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`)
+    return { status: answer.status, text: await answer.text() }
+  }
+  t.match(await readiness(), { status: 503, text: /Hetzner Cloud refuses the token/ })
+
   put(NEXT)
   await eventually(async () => (await world.nodes()).every(isInitialised), 'the node is initialised')
   await eventually(
     async () => (await world.services())[0]?.status?.loadBalancer?.ingress?.length,
     'the Service has an address',
   )
+  t.match(await readiness(), { status: 200 })
   t.notMatch(all.output(), NEXT)
 }
