@@ -135,47 +135,6 @@ t.test("a values file of Hetzner's chart works as it is", async (t) => {
   }
 })
 
-t.test("a values file of Cherry Servers' chart works with the name of the cloud beside it", async (t) => {
-  const config = { apiKey: 'k', projectID: 87553, region: 'LT-Siauliai', fipTag: 'cp=1', apiServerPort: 6443 }
-  const objects = objectsOf(
-    await render({
-      image: { ...IMAGE, tag: '2', pullPolicy: 'Always' },
-      imagePullSecrets: [{ name: 'pull' }],
-      clouds: ['cherryservers'],
-      config,
-      additionalCommands: ['--controllers=*,-route', '--leader-elect'],
-      env: { CHERRY_LOAD_BALANCER: 'kube-vip://', WINDLASS_BODY_LIMIT_BYTES: 20_000_000 },
-      tolerations: [{ key: 'mine', operator: 'Exists' }],
-      volumes: [{ name: 'more', emptyDir: {} }],
-      volumeMounts: [{ name: 'more', mountPath: '/more' }],
-    }),
-  )
-  const [{ spec }] = deploymentsOf(objects).map((one) => one.spec.template)
-  const [container] = rolesOf(deploymentsOf(objects)[0])
-  const secret = objects.find(({ kind }) => kind === 'Secret')
-  const mount = container.volumeMounts.find(({ mountPath }: Json) => mountPath === '/etc/cloud-sa')
-  t.match(
-    spec.volumes.find(({ name }: Json) => name === mount.name),
-    { secret: { secretName: secret.metadata.name } },
-  )
-  const dir = t.testdir({ 'cloud-sa.json': secret.stringData['cloud-sa.json'] })
-  container.args = container.args.map((arg: string) => arg.replace('/etc/cloud-sa', dir))
-  const { settings, env } = await startOf(container, objects, SECRETS)
-  const { clouds, framework } = settings.clusters[0]!
-  t.match(clouds, { hcloud: undefined, cherry: { projectId: 87553, region: 'LT-Siauliai' } })
-  t.notOk(framework.controllers.has('node-route-controller'))
-  t.match(env, { HCLOUD_TOKEN: undefined, WINDLASS_BODY_LIMIT_BYTES: '20000000', CHERRY_LOAD_BALANCER: 'kube-vip://' })
-  t.match(container, { image: 'registry.example.com/windlass:2', imagePullPolicy: 'Always' })
-  t.match(spec, { imagePullSecrets: [{ name: 'pull' }] })
-  t.ok(spec.tolerations.some(({ key }: Json) => key === 'mine'))
-  const changed = await render({ image: IMAGE, clouds: ['cherryservers'], config: { ...config, region: 'x' } })
-  t.not(
-    deploymentsOf(objectsOf(changed))[0].spec.template.metadata.annotations['checksum/config'],
-    deploymentsOf(objects)[0].spec.template.metadata.annotations['checksum/config'],
-    'another config restarts the Pods',
-  )
-})
-
 t.test('each role has the settings that it uses, and no credential of another', async (t) => {
   const dir = t.testdir({})
   const file = join(dir, 'cloud-sa.json')
@@ -343,8 +302,7 @@ const REFUSED: readonly [values: object, says: RegExp][] = [
   [{ args: { 'cluster-cdr': '10.0.0.0/8' } }, /args\.cluster-cdr: is no flag of Windlass/],
   [{ args: { 'hcloud-token': 'x' } }, /args\.hcloud-token: is no flag of Windlass/],
   [{ args: { 'cloud-provider': 'cherryservers' } }, /args\.cloud-provider: is cherryservers, but `clouds` is hcloud/],
-  [{ env: { CHERRY_API_KEY: 'x' } }, /env\.CHERRY_API_KEY: `clouds` names no cherryservers/],
-  [{ config: { apiKey: 'x' } }, /config: is for Cherry Servers/],
+  [{ env: { CHERRY_API_KEY: 'x' } }, /env\.CHERRY_API_KEY: is for Cherry Servers.*--set 'clouds=\{cherryservers\}'/],
   [{ env: { WINDLASS_LISTEN: ':1' } }, /env\.WINDLASS_LISTEN: each role has a port of its own/],
 ]
 

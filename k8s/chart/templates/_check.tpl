@@ -27,14 +27,7 @@
 {{- if get $values.env "WINDLASS_LISTEN" }}
   {{- fail "env.WINDLASS_LISTEN: each role has a port of its own, so the chart sets it. For metrics on all addresses set monitoring.podMonitor.enabled" }}
 {{- end }}
-{{- range $name, $value := $values.env }}
-  {{- if and $value $values.clouds (not (has "cherryservers" $values.clouds)) (hasPrefix "CHERRY_" $name) }}
-    {{- fail (printf "env.%s: `clouds` names no cherryservers" $name) }}
-  {{- end }}
-{{- end }}
-{{- if and $values.config (not (include "windlass.cherryFile" .)) }}
-  {{- fail "config: is for Cherry Servers: name cherryservers in `clouds`, and the Secret that is made in configSecret.name" }}
-{{- end }}
+{{- include "windlass.checkCherry" . }}
 {{- $flags := include "windlass.flags" . | fromYaml }}
 {{- $known := list }}
 {{- range (.Files.Get "files/settings.yaml" | fromYaml).flags }}{{ $known = concat $known . }}{{ end }}

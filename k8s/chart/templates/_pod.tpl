@@ -8,7 +8,7 @@ app.kubernetes.io/component: {{ . }}
 labels:
   {{- toYaml (merge (include "windlass.labels" .component | fromYaml) .root.Values.podLabels) | nindent 2 }}
 {{- $annotations := deepCopy .root.Values.podAnnotations }}
-{{- if and .root.Values.config (has .component (list "worker" "all")) }}
+{{- if and (include "windlass.cherryMade" .root) (has .component (list "worker" "all")) }}
   {{- $_ := set $annotations "checksum/config" (toJson .root.Values.config | sha256sum) }}
 {{- end }}
 {{- with $annotations }}
@@ -139,7 +139,7 @@ volumeMounts:
 {{- $works := has .role (list "worker" "all") }}
 {{- $values := $works | ternary .root.Values (index .root.Values .role) }}
 {{- $mounts := concat ($values.extraVolumeMounts | default list) ($values.volumeMounts | default list) }}
-{{- if and $works (include "windlass.cherryFile" .root) }}
+{{- if and $works (include "windlass.cherrySecret" .root) }}
   {{- $mounts = prepend $mounts (dict "name" "cherry" "mountPath" "/etc/cloud-sa" "readOnly" true) }}
 {{- end }}
 {{- if include "windlass.credentials" . | fromYamlArray }}
@@ -152,8 +152,8 @@ volumeMounts:
 {{- $works := has .role (list "worker" "all") }}
 {{- $values := $works | ternary .root.Values (index .root.Values .role) }}
 {{- $volumes := concat ($values.extraVolumes | default list) ($values.volumes | default list) }}
-{{- if and $works (include "windlass.cherryFile" .root) }}
-  {{- $volumes = prepend $volumes (dict "name" "cherry" "secret" (dict "secretName" .root.Values.configSecret.name)) }}
+{{- if and $works (include "windlass.cherrySecret" .root) }}
+  {{- $volumes = prepend $volumes (dict "name" "cherry" "secret" (dict "secretName" (include "windlass.cherrySecret" .root))) }}
 {{- end }}
 {{- with include "windlass.credentials" . | fromYamlArray }}
   {{- $volumes = prepend $volumes (dict "name" "credentials" "projected" (dict "sources" .)) }}
@@ -187,10 +187,6 @@ volume: `root`, `role`.
   {{- $sources = tpl (toYaml $sources) $root | fromYamlArray }}
 {{- end }}
 {{- toYaml $sources }}
-{{- end }}
-
-{{- define "windlass.cherryFile" -}}
-{{- if and (has "cherryservers" .Values.clouds) .Values.configSecret.name }}yes{{ end }}
 {{- end }}
 
 {{- /* At most one Pod of a role is away at a time: `root`, `component`. */}}

@@ -11,7 +11,7 @@ Who gets which variables and flags. files/settings.yaml says it, made from the t
 {{- end }}
 {{- if .Values.clouds }}
   {{- $_ := set $flags "cloud-provider" (join "," .Values.clouds) }}
-  {{- if include "windlass.cherryFile" . }}
+  {{- if include "windlass.cherrySecret" . }}
     {{- $_ := set $flags "cloud-config" "/etc/cloud-sa/cloud-sa.json" }}
   {{- end }}
 {{- end }}
