@@ -88,8 +88,13 @@ export async function openClouds(
     log,
     kubernetes,
     onRequest,
+    onlyPlans = false,
   }: Partial<Pick<ClusterParts, 'redis'>> &
-    Pick<ClusterParts, 'prefix' | 'log'> & { kubernetes: KubernetesApi; onRequest?: (seen: CloudRequest) => void },
+    Pick<ClusterParts, 'prefix' | 'log'> & {
+      kubernetes: KubernetesApi
+      onRequest?: (seen: CloudRequest) => void
+      onlyPlans?: boolean
+    },
 ): Promise<CloudProvider[]> {
   const open: CloudProvider[] = []
   const shared = {
@@ -101,7 +106,7 @@ export async function openClouds(
   }
   if (clouds.hcloud) {
     const { createHcloudProvider } = await import('../cloud/hcloud/provider.ts')
-    open.push(createHcloudProvider({ settings: clouds.hcloud, ...shared }))
+    open.push(createHcloudProvider({ settings: clouds.hcloud, onlyPlans, ...shared }))
   }
   if (clouds.cherry) {
     const { createCherryProvider } = await import('../cloud/cherry/provider.ts')

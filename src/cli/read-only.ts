@@ -48,7 +48,7 @@ export async function openReadOnly(settings: ClusterSettings, log: Logger): Prom
   const connection = await connect(settings.kubernetes, log)
   const kubernetes = readOnlyApi(createKubernetesApi(connection))
   const recorder = new EventRecorder({ api: kubernetes, log })
-  const clouds = await openClouds(settings, { prefix: 'windlass', log, kubernetes })
+  const clouds = await openClouds(settings, { prefix: 'windlass', log, kubernetes, onlyPlans: true })
   return {
     id: settings.id,
     kubernetes,

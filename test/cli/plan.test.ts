@@ -115,6 +115,59 @@ t.test('faults of annotations are told one by one', async (t) => {
   t.equal(faults.length, 2)
 })
 
+t.test(
+  'a place or a type that is not there is a fault that names where it was written, as the real run would find',
+  async (t) => {
+    const zone = { HCLOUD_LOAD_BALANCERS_LOCATION: '', HCLOUD_LOAD_BALANCERS_NETWORK_ZONE: 'eu-centrl' }
+    for (const [env, annotations, fault] of [
+      [
+        { HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn9' },
+        {},
+        /location not found: fsn9; correct HCLOUD_LOAD_BALANCERS_LOCATION, the nearest is fsn1/,
+      ],
+      [
+        {},
+        { location: 'fsn9' },
+        /location not found: fsn9; correct annotation load-balancer\.hetzner\.cloud\/location/,
+      ],
+      [zone, {}, /zone not found: eu-centrl; correct HCLOUD_LOAD_BALANCERS_NETWORK_ZONE, the nearest is eu-central/],
+      [zone, { 'network-zone': 'x' }, /zone not found: x; correct annotation .*network-zone, they are eu-central/],
+      [{ HCLOUD_LOAD_BALANCERS_TYPE: 'lb99' }, {}, /type not found: lb99; correct HCLOUD_LOAD_BALANCERS_TYPE$/],
+      [
+        { HCLOUD_LOAD_BALANCERS_TYPE: 'lb99' },
+        { type: 'lb98' },
+        /lb98; correct annotation load-balancer\.hetzner\.cloud\/type/,
+      ],
+      [{ HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP: 'true' }, {}, /or HCLOUD_LOAD_BALANCERS_USE_PRIVATE_IP to "false"/],
+      [{}, { 'use-private-ip': 'true' }, /or annotation .*use-private-ip to "false"/],
+    ] as const) {
+      const { json, addService } = await world(t, env)
+      const own = Object.entries(annotations).map(([name, value]) => [`${LB}${name}`, value])
+      addService('web', Object.fromEntries(own))
+      const { code, item } = await json()
+      t.equal(code, 1)
+      t.match(item('Service/default/web')?.faults, [fault])
+    }
+  },
+)
+
+t.test('a place that is there is asked for once in a plan, and not for a load balancer that is there', async (t) => {
+  const { json, hcloud, addService } = await world(t)
+  const asked = () => hcloud.control.counters().calls['GET /locations'] ?? 0
+  const service = addService('old')
+  hcloud.control.seed({
+    load_balancers: [{ id: 7, name: 'old', labels: { 'hcloud-ccm/service-uid': service.metadata.uid } }],
+  })
+  await json()
+  t.equal(asked(), 0)
+  const inZone = { [`${LB}network-zone`]: 'moon' }
+  for (const [i, name] of ['a', 'b', 'c'].entries())
+    addService(name, inZone, { ports: [{ name: 'http', port: 80, nodePort: 30081 + i }] })
+  const { code } = await json()
+  t.equal(code, 2, 'the location goes before the zone')
+  t.equal(asked(), 1)
+})
+
 t.test('beside what can not be, the targets of what is there are shown', async (t) => {
   const { json, hcloud, addNode, addService } = await world(t)
   const service = addService('web', { [`${LB}protocol`]: 'quic' })

@@ -188,7 +188,10 @@ export function createCherryClient(options: CherryClientOptions) {
         const what = `reserving a floating IP in region ${region}`
         const made = await write('POST', `${project}/ips`, { region, tags }, call, what, parseAddress)
         if (made) return made
-        throw permanent(`Cherry Servers, ${what}: project ${projectId} or the region is not found`, { status: 404 })
+        throw permanent(
+          `Cherry Servers, ${what}: project ${projectId} or the region is not found: check CHERRY_PROJECT_ID, and CHERRY_REGION_NAME or the Service's annotation for the region`,
+          { status: 404 },
+        )
       },
       /** Replaces the tags. False when the address is gone. */
       tag: async (id: AddressId, tags: Record<string, string>, call: Call): Promise<boolean> =>

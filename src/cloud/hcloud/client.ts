@@ -1,5 +1,14 @@
 import type { Call } from '../../call.ts'
-import type { Action, Algorithm, Certificate, LoadBalancer, LoadBalancerType, Network, Server } from './model.ts'
+import type {
+  Action,
+  Algorithm,
+  Certificate,
+  LoadBalancer,
+  LoadBalancerType,
+  Location,
+  Network,
+  Server,
+} from './model.ts'
 import {
   listOf,
   objectOf,
@@ -7,6 +16,7 @@ import {
   parseCertificate,
   parseLoadBalancer,
   parseLoadBalancerType,
+  parseLocation,
   parseNetwork,
   parseServer,
 } from './parse.ts'
@@ -93,6 +103,11 @@ export function createHcloudClient(options: TransportOptions) {
         ),
       delete: (id: number, call: Call) =>
         write('DELETE', `/certificates/${id}`, undefined, call, `deleting certificate ${id}`, () => undefined),
+    },
+
+    locations: {
+      list: (call: Call): Promise<Location[]> =>
+        readAll('/locations', 'locations', call, 'listing locations', parseLocation),
     },
 
     loadBalancerTypes: {

@@ -83,6 +83,12 @@ export interface LoadBalancer {
   deleteProtected: boolean
 }
 
+export interface Location {
+  id: number
+  name: string
+  networkZone: string
+}
+
 export interface LoadBalancerType {
   id: number
   name: string

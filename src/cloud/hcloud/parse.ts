@@ -6,6 +6,7 @@ import type {
   Listener,
   LoadBalancer,
   LoadBalancerType,
+  Location,
   Network,
   PrivateNet,
   Server,
@@ -62,6 +63,15 @@ export function parseLoadBalancer(json: unknown): LoadBalancer {
     listeners: listIn(lb, 'services', 'load balancer').map(listener),
     targets: listIn(lb, 'targets', 'load balancer').map(target),
     deleteProtected: record(lb.protection).delete === true,
+  }
+}
+
+export function parseLocation(json: unknown): Location {
+  const location = record(json)
+  return {
+    id: number(location.id) ?? 0,
+    name: text(location.name) ?? '',
+    networkZone: text(location.network_zone) ?? '',
   }
 }
 

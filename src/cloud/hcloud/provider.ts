@@ -27,6 +27,8 @@ export interface HcloudProviderOptions {
   /** Closed with the provider when it is the provider's own. */
   http?: Http
   onRequest?: (report: RequestReport) => void
+  /** Nothing is made, so what the API would refuse has to be foreseen as far as it can be. */
+  onlyPlans?: boolean
   /** In the `User-Agent`. */
   version?: string
 }
@@ -38,7 +40,7 @@ const ROBOT_LIMIT = 200
 
 /** Hetzner Cloud, with the dedicated servers of Hetzner Robot beside it. */
 export function createHcloudProvider(options: HcloudProviderOptions): CloudProvider {
-  const { settings, redis, prefix, onRequest, version = 'unknown' } = options
+  const { settings, redis, prefix, onRequest, onlyPlans = false, version = 'unknown' } = options
   const http = options.http ?? new HttpClient()
   const shared = { ...(redis ? { redis } : {}), prefix }
   const reported = onRequest ? { onRequest } : {}
@@ -94,7 +96,18 @@ export function createHcloudProvider(options: HcloudProviderOptions): CloudProvi
     },
     instances: createInstances({ servers, network, settings, ...withRobot }),
     ...(settings.loadBalancers.enabled
-      ? { loadBalancers: createLoadBalancers({ client, actions, servers, network, settings, ...shared, ...withRobot }) }
+      ? {
+          loadBalancers: createLoadBalancers({
+            client,
+            actions,
+            servers,
+            network,
+            settings,
+            onlyPlans,
+            ...shared,
+            ...withRobot,
+          }),
+        }
       : {}),
     ...(settings.network !== undefined && settings.networkRoutesEnabled
       ? { routes: createRoutes({ client, actions, servers, network }) }

@@ -222,6 +222,13 @@ export function parseAnnotations(annotations: Readonly<Record<string, string>>):
   return { values: values as AnnotationValues, faults, remarks }
 }
 
+/** Where the value in use of an annotation was written, for people: the annotation, else the setting that stands in for it. */
+export function writtenIn(name: AnnotationName, annotations: Readonly<Record<string, string>>): string {
+  const { setting: standIn }: Annotation<unknown> = ANNOTATIONS[name]
+  const key = `${PREFIX}${name}`
+  return standIn === undefined || annotations[key] !== undefined ? `annotation ${key}` : standIn.name
+}
+
 function isAnnotationName(name: string): name is AnnotationName {
   return Object.hasOwn(ANNOTATIONS, name)
 }

@@ -14,9 +14,12 @@ export interface Surroundings {
   reads: LoadBalancerReads
 }
 
+/** `rangeFrom` says where the subnet was written. */
+export type WantedPlace = Desired['attachment'] & { rangeFrom: string }
+
 /** What is wrong with the place in the network that is asked for, as far as it would be used: looked at before anything is detached. */
 export async function checkAttachment(
-  wanted: Desired['attachment'],
+  wanted: WantedPlace,
   observed: LoadBalancer | undefined,
   surroundings: Surroundings,
   call: Call,
@@ -35,13 +38,11 @@ export async function checkAttachment(
 }
 
 /** Pure. */
-export function attachmentFaults({ ip, ipRange }: Desired['attachment'], network: Network): string[] {
+export function attachmentFaults({ ip, ipRange, rangeFrom }: WantedPlace, network: Network): string[] {
   const faults: string[] = []
   const subnets = network.subnets.join(', ') || 'none'
   if (ipRange !== undefined && !network.subnets.includes(ipRange))
-    faults.push(
-      `annotation ${PREFIX}private-subnet-ip-range: network "${network.name}" has no subnet ${ipRange}, its subnets are ${subnets}`,
-    )
+    faults.push(`${rangeFrom}: network "${network.name}" has no subnet ${ipRange}, its subnets are ${subnets}`)
   else if (ip !== undefined && !(ipRange === undefined ? network.subnets : [ipRange]).some((range) => holds(range, ip)))
     faults.push(
       `annotation ${PREFIX}private-ipv4: ${ip} is in no subnet that may be used of network "${network.name}": ${ipRange ?? subnets}`,

@@ -5,7 +5,7 @@ import type { NodeProjection, ServiceProjection } from '../../../events/projecti
 import type { Note } from '../../provider.ts'
 import type { Algorithm, Listener, Protocol } from '../model.ts'
 import { DEFAULT_HEALTH, DEFAULT_HEALTH_HTTP, DEFAULT_HTTP } from '../parse.ts'
-import { type AnnotationName, type AnnotationValues, PREFIX, parseAnnotations } from './annotations.ts'
+import { type AnnotationName, type AnnotationValues, PREFIX, parseAnnotations, writtenIn } from './annotations.ts'
 import { managedCertificateName } from './names.ts'
 import { type WantedTarget, wantedTargets } from './targets.ts'
 
@@ -70,7 +70,9 @@ export function desire(service: ServiceProjection, nodes: readonly NodeProjectio
   const usePrivateIp = values['use-private-ip'] ?? defaults.usePrivateIp
   const lacksNetwork = usePrivateIp && !options.hasNetwork
   if (lacksNetwork)
-    faults.push(`use-private-ip needs a network: set HCLOUD_NETWORK, or annotation ${PREFIX}use-private-ip to "false"`)
+    faults.push(
+      `use-private-ip needs a network: set HCLOUD_NETWORK, or ${writtenIn('use-private-ip', service.annotations)} to "false"`,
+    )
   const protocol: Protocol = values.protocol ?? 'tcp'
   const usesProxyProtocol = values['uses-proxyprotocol'] ?? defaults.usesProxyProtocol ?? false
   const certificates = wantedCertificates(service, values, protocol, faults)

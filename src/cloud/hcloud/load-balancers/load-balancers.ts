@@ -17,6 +17,7 @@ import { type CertificatePlan, deleteCertificate, ownCertificates } from './cert
 import type { LoadBalancerChange } from './changes.ts'
 import { RELEASED_LABEL } from './names.ts'
 import { findForDeletion } from './observe.ts'
+import { createPlaces } from './places.ts'
 import { planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
 import {
   createPlanner,
@@ -40,6 +41,7 @@ export interface LoadBalancersOptions {
   network: ConfiguredNetwork
   settings: HcloudSettings
   robot?: RobotServers
+  onlyPlans: boolean
   redis?: Redis
   prefix: string
 }
@@ -59,7 +61,17 @@ export function createLoadBalancers(options: LoadBalancersOptions): LoadBalancer
     inTurn: createTurns(),
     judged: async (one, call) => judge(one, await servers.list(call, { fresh: true })),
   }
-  const plan = createPlanner({ reads, types, servers, network, ...(robot ? { robot } : {}) }, desireOptions)
+  const plan = createPlanner(
+    {
+      reads,
+      types,
+      servers,
+      network,
+      ...(robot ? { robot } : {}),
+      ...(options.onlyPlans ? { places: createPlaces(client) } : {}),
+    },
+    desireOptions,
+  )
 
   return {
     plan,

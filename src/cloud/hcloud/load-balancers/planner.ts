@@ -7,7 +7,7 @@ import type { RobotServers } from '../../robot/servers.ts'
 import type { CloudServerId, Listener, LoadBalancer, LoadBalancerType, Server } from '../model.ts'
 import type { ConfiguredNetwork } from '../network.ts'
 import type { Servers } from '../servers.ts'
-import { PREFIX } from './annotations.ts'
+import { PREFIX, writtenIn } from './annotations.ts'
 import { checkAttachment } from './attachment.ts'
 import { type CertificatePlan, NO_CERTIFICATES, planCertificates } from './certificates.ts'
 import type { LoadBalancerChange } from './changes.ts'
@@ -15,6 +15,7 @@ import { planCreation } from './create.ts'
 import { annotationIgnored, type Desired, type DesireOptions, desire, type Wish } from './desire.ts'
 import { defaultName, OWNER_LABEL } from './names.ts'
 import { findForService } from './observe.ts'
+import type { Places } from './places.ts'
 import { isPlaced, type Judgement, type Planned, planLoadBalancer, planOnlyTargets, type Wanted } from './plan.ts'
 import type { LoadBalancerReads } from './reads.ts'
 import { ingressOf } from './status.ts'
@@ -27,6 +28,8 @@ export interface PlannerOptions {
   servers: Servers
   network: ConfiguredNetwork
   robot?: RobotServers
+  /** Where it is not the API that says so. */
+  places?: Places
 }
 
 /** A plan with what it was made from, so that it can be carried out and made again on the way. */
@@ -57,7 +60,10 @@ export const desireOptionsOf = (settings: HcloudSettings): DesireOptions => ({
 })
 
 /** Looks at everything that a plan for one Service depends on, and plans. */
-export function createPlanner({ reads, types, servers, network, robot }: PlannerOptions, desireOptions: DesireOptions) {
+export function createPlanner(
+  { reads, types, servers, network, robot, places }: PlannerOptions,
+  desireOptions: DesireOptions,
+) {
   async function plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<HcloudPlan> {
     const wish = desire(service, nodes, desireOptions)
     const { desired } = wish
@@ -69,10 +75,21 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
     const certificates = await lookUpCertificates(service, desired, call)
     faults.push(
       ...certificates.faults,
-      ...(await checkAttachment(desired.attachment, observed, { network, networkId, servers, reads }, call)),
+      ...(await checkAttachment(
+        { ...desired.attachment, rangeFrom: writtenIn('private-subnet-ip-range', service.annotations) },
+        observed,
+        { network, networkId, servers, reads },
+        call,
+      )),
       ...placementFaults(desired, observed),
+      ...(observed ? [] : await foreseenPlaceFaults(service, desired, call)),
     )
-    const type = await resolveType(desired.type, observed, types, call)
+    const type = await resolveType(
+      { name: desired.type, from: writtenIn('type', service.annotations) },
+      observed,
+      types,
+      call,
+    )
     faults.push(...type.faults)
     if (faults.length > 0) return planTargets(service, wish, observed, networkId, faults, call)
     const {
@@ -105,6 +122,18 @@ export function createPlanner({ reads, types, servers, network, robot }: Planner
         certificates,
       },
     }
+  }
+
+  async function foreseenPlaceFaults(
+    service: ServiceProjection,
+    { placement }: Desired,
+    call: Call,
+  ): Promise<string[]> {
+    const from = {
+      location: writtenIn('location', service.annotations),
+      networkZone: writtenIn('network-zone', service.annotations),
+    }
+    return (await places?.faults(placement, from, call)) ?? []
   }
 
   /**

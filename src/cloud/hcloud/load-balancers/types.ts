@@ -38,7 +38,7 @@ export function createLoadBalancerTypes(options: {
  * can't be ordered any more although a change to it is needed.
  */
 export async function resolveType(
-  wanted: string | undefined,
+  { name: wanted, from }: { name: string | undefined; from: string },
   observed: LoadBalancer | undefined,
   types: LoadBalancerTypes,
   call: Call,
@@ -56,16 +56,14 @@ export async function resolveType(
   const name = wanted ?? DEFAULT_TYPE
   const type = await types.find(name, call)
   if (!type) {
-    faults.push(`load balancer type not found: ${name}; correct annotation load-balancer.hetzner.cloud/type`)
+    faults.push(`load balancer type not found: ${name}; correct ${from}`)
     return { notes, faults }
   }
   if (type.unavailableAfter === undefined) return { type, notes, faults }
   const until = Date.parse(type.unavailableAfter)
   if (until <= Date.now()) {
     if (observed?.type.name !== name)
-      faults.push(
-        `Load Balancer Type "${name}" is unavailable and can no longer be ordered: choose another in annotation load-balancer.hetzner.cloud/type`,
-      )
+      faults.push(`Load Balancer Type "${name}" is unavailable and can no longer be ordered: choose another in ${from}`)
     return { type, notes, faults }
   }
   notes.push({
