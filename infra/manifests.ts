@@ -12,8 +12,23 @@ const OF_ALL = {
   envFrom: [{ secretRef: { name: 'windlass' } }],
 }
 
-/** Settings in which the roles have to agree. A server must not have the whole Secret. */
-const AGREED = ['WINDLASS_CLUSTER', 'WINDLASS_HCLOUD_LOAD_BALANCER_CLASS', 'WINDLASS_CHERRY_LOAD_BALANCER_CLASS']
+/**
+ * What of that Secret also reaches forwarder and server: neither of them must have the whole of it, nor any credential. Not among these is
+ * what the manifests say themselves, what names a file that is not there, and what only Knative's events need.
+ */
+export const OF_EACH_ROLE = [
+  'WINDLASS_CLUSTER',
+  'WINDLASS_HCLOUD_LOAD_BALANCER_CLASS',
+  'WINDLASS_CHERRY_LOAD_BALANCER_CLASS',
+  'WINDLASS_LOG_LEVEL',
+  'WINDLASS_LOG_FORMAT',
+  'WINDLASS_REDIS_PREFIX',
+  'WINDLASS_DASHBOARD_USER',
+  'WINDLASS_BODY_LIMIT_BYTES',
+  'WINDLASS_GRACE_PERIOD',
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_TRACES_SAMPLER_ARG',
+]
 
 const SPLIT = {
   ...OF_ALL,
@@ -21,7 +36,7 @@ const SPLIT = {
   env: {
     ...OF_ALL.env,
     ...Object.fromEntries(
-      AGREED.map((key) => [key, { valueFrom: { secretKeyRef: { name: 'windlass', key, optional: true } } }]),
+      OF_EACH_ROLE.map((key) => [key, { valueFrom: { secretKeyRef: { name: 'windlass', key, optional: true } } }]),
     ),
   },
 }

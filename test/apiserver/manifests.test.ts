@@ -20,6 +20,8 @@ const SECRETS: Record<string, Record<string, string>> = {
     HCLOUD_LOAD_BALANCERS_LOCATION: 'fsn1',
     WINDLASS_HCLOUD_LOAD_BALANCER_CLASS: 'example.com/mine',
     WINDLASS_CLUSTER: 'mine',
+    WINDLASS_LOG_LEVEL: 'warn',
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://traces.example.com:4318',
   },
   'windlass-internal': {
     WINDLASS_WEBHOOK_KEYS: WEBHOOK_KEY,
@@ -70,6 +72,9 @@ for (const folder of ['single', 'split'])
         if (command !== 'forwarder')
           t.ok(settings.clusters[0]?.placing.classes['example.com/mine'], `${command} knows which Services are ours`)
         t.equal(settings.clusters[0]?.id, 'mine', `${command} knows the name of the cluster`)
+        t.match(settings, { log: { level: 'warn' }, traces: { endpoint: 'http://traces.example.com:4318' } }, command)
+        const works = command === 'worker' || command === 'all'
+        t.equal('HCLOUD_TOKEN' in started.env, works, `${command}: credentials of clouds are for those who call them`)
         const listen = listenOf(started)
         const { port: asked, host } = container.readinessProbe.httpGet
         t.equal(asked, listen?.port)
