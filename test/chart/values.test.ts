@@ -222,6 +222,8 @@ t.test('a Redis of your own is used by servers and workers', async (t) => {
     t.equal(roles.get(role)!.settings.redis.url, 'rediss://redis.example.com:6380', role)
   const objects = objectsOf(await render({ image: IMAGE, mode: 'split', redis: { enabled: false }, env }))
   t.notOk(objects.some(({ metadata }) => metadata.name === 'windlass-redis'))
+  const args = { 'redis-url-file': '/etc/redis/url' }
+  t.ok(await render({ image: IMAGE, mode: 'split', redis: { enabled: false }, args }), 'its address may be in a file')
 })
 
 t.test('what is scraped is told where, and with which token', async (t) => {
@@ -304,6 +306,14 @@ const REFUSED: readonly [values: object, says: RegExp][] = [
   [{ args: { 'cloud-provider': 'cherryservers' } }, /args\.cloud-provider: is cherryservers, but `clouds` is hcloud/],
   [{ env: { CHERRY_API_KEY: 'x' } }, /env\.CHERRY_API_KEY: is for Cherry Servers.*--set 'clouds=\{cherryservers\}'/],
   [{ env: { WINDLASS_LISTEN: ':1' } }, /env\.WINDLASS_LISTEN: each role has a port of its own/],
+  [{ args: { listen: ':1' } }, /args\.listen: each role has a port of its own/],
+  [{ additionalCommands: ['--listen=:1'] }, /args\.listen: each role has a port of its own/],
+  [{ args: { '--log-level': 'warn' } }, /args\.--log-level: a flag stands here without its dashes, as log-level/],
+  [{ env: { 'HTTPS-PROXY': 'x' } }, /env\.HTTPS-PROXY: is no name of a variable/],
+  [{ env: { HCLOUD_LOAD_BALANCER_LOCATION: 'x' } }, /env\.HCLOUD_LOAD_BALANCER_LOCATION: is no variable of Windlass/],
+  [{ env: { WINDLASS_LOGLEVEL: { value: 'x' } } }, /env\.WINDLASS_LOGLEVEL: is no variable of Windlass/],
+  [{ env: { ROBOT_USERNAME: 'x' } }, /env\.ROBOT_USERNAME: is no variable of Windlass/],
+  [{ clouds: ['cherryservers'], env: { CHERRY_REGION: 'x' } }, /env\.CHERRY_REGION: is no variable of Windlass/],
 ]
 
 t.test('values that can not be right are refused with a sentence that says which', async (t) => {
@@ -312,6 +322,13 @@ t.test('values that can not be right are refused with a sentence that says which
     t.not(code, 0, JSON.stringify(values))
     t.match(stderr, says)
   }
+})
+
+t.test('no variable of the table is refused, nor one of another program, nor what is taken away', async (t) => {
+  const ours = SETTINGS.flatMap(({ env, formerEnvs = [] }) => [...(env ? [env] : []), ...formerEnvs])
+  const env = Object.fromEntries([...ours, 'HTTPS_PROXY', 'hcloud', 'HCLOUDS'].map((name) => [name, 'x']))
+  const values = { image: IMAGE, clouds: ['hcloud', 'cherryservers'] }
+  t.ok(await render({ ...values, env: { ...env, WINDLASS_LISTEN: null, HCLOUD_FORMERLY: null } }))
 })
 
 t.test('no value is documented that would be refused', async (t) => {

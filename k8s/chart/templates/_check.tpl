@@ -18,24 +18,16 @@
 {{- if not (or $split $values.redis.enabled) }}
   {{- fail "redis.enabled: mode single has Redis in its Pod. To use another one set mode: split" }}
 {{- end }}
-{{- if not (or $values.redis.enabled (get $values.env "WINDLASS_REDIS_URL") (get $values.env "WINDLASS_REDIS_URL_FILE")) }}
+{{- $flags := include "windlass.flags" . | fromYaml }}
+{{- $redis := list (get $values.env "WINDLASS_REDIS_URL") (get $values.env "WINDLASS_REDIS_URL_FILE") (get $flags "redis-url-file") }}
+{{- if not (or $values.redis.enabled (without $redis nil "")) }}
   {{- fail "redis.enabled: without it set env.WINDLASS_REDIS_URL to the address of a Redis that has maxmemory-policy noeviction" }}
 {{- end }}
 {{- if gt (int $values.keda.minReplicas) (int $values.keda.maxReplicas) }}
   {{- fail "keda.minReplicas: more than keda.maxReplicas" }}
 {{- end }}
-{{- if get $values.env "WINDLASS_LISTEN" }}
-  {{- fail "env.WINDLASS_LISTEN: each role has a port of its own, so the chart sets it. For metrics on all addresses set monitoring.podMonitor.enabled" }}
-{{- end }}
 {{- include "windlass.checkCherry" . }}
-{{- $flags := include "windlass.flags" . | fromYaml }}
-{{- $known := list }}
-{{- range (.Files.Get "files/settings.yaml" | fromYaml).flags }}{{ $known = concat $known . }}{{ end }}
-{{- range $name, $_ := $flags }}
-  {{- if not (has (replace "_" "-" $name) $known) }}
-    {{- fail (printf "args.%s: is no flag of Windlass, docs/settings.md has them all" $name) }}
-  {{- end }}
-{{- end }}
+{{- include "windlass.checkNames" . }}
 {{- $named := dig "args" "cloud-provider" "" (dict "args" ($values.args | default dict)) }}
 {{- if and $named $values.clouds (ne (toString $named) (join "," $values.clouds)) }}
   {{- fail (printf "args.cloud-provider: is %s, but `clouds` is %s: leave it out, and set `clouds`" $named (join "," $values.clouds)) }}
@@ -43,6 +35,37 @@
 {{- if and $values.keda.enabled (eq (int $values.keda.minReplicas) 0) }}
   {{- if or (get $flags "cherry-fip-tag") (get $values.env "CHERRY_FIP_TAG") (get $values.config "fipTag") }}
     {{- fail "keda.minReplicas: the control plane's address is moved by workers that run: with a CHERRY_FIP_TAG at least 1" }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* Names of variables and flags: a schema tells of these at a wrong place. */}}
+{{- define "windlass.checkNames" -}}
+{{- $settings := .Files.Get "files/settings.yaml" | fromYaml }}
+{{- $listen := "each role has a port of its own, so the chart sets it. For metrics on all addresses set monitoring.podMonitor.enabled" }}
+{{- range $name, $value := .Values.env }}
+  {{- if not (regexMatch "^[A-Za-z_][A-Za-z0-9_]*$" $name) }}
+    {{- fail (printf "env.%s: is no name of a variable, which has letters, digits and _" $name) }}
+  {{- end }}
+  {{- $isOurs := regexMatch "^(WINDLASS|HCLOUD|ROBOT|CHERRY)_" $name }}
+  {{- if and $isOurs (not (kindIs "invalid" $value)) (not (has $name $settings.known)) }}
+    {{- fail (printf "env.%s: is no variable of Windlass, docs/settings.md has them all" $name) }}
+  {{- end }}
+{{- end }}
+{{- if get .Values.env "WINDLASS_LISTEN" }}
+  {{- fail (printf "env.WINDLASS_LISTEN: %s" $listen) }}
+{{- end }}
+{{- $known := list }}
+{{- range $settings.flags }}{{ $known = concat $known . }}{{ end }}
+{{- range $name, $_ := include "windlass.flags" . | fromYaml }}
+  {{- if hasPrefix "-" $name }}
+    {{- fail (printf "args.%s: a flag stands here without its dashes, as %s" $name (trimAll "-" $name)) }}
+  {{- end }}
+  {{- if not (has (replace "_" "-" $name) $known) }}
+    {{- fail (printf "args.%s: is no flag of Windlass, docs/settings.md has them all" $name) }}
+  {{- end }}
+  {{- if eq $name "listen" }}
+    {{- fail (printf "args.listen: %s" $listen) }}
   {{- end }}
 {{- end }}
 {{- end }}
