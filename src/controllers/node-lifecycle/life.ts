@@ -1,11 +1,14 @@
 import type { Call } from '../../call.ts'
 import type { CloudProvider, Note } from '../../cloud/provider.ts'
-import type { NodeProjection } from '../../events/projection.ts'
+import { type NodeProjection, projectNode } from '../../events/projection.ts'
+import type { KubeNode } from '../../kubernetes/objects.ts'
+import { NODES } from '../../kubernetes/resources.ts'
 import type { Cluster } from '../cluster.ts'
-import { findMachine } from '../node/lookup.ts'
+import { findMachine, type MachineLookup } from '../node/lookup.ts'
 import { isUninitialised } from '../node/plan.ts'
-import { readFreshNode, readFreshNodes } from '../nodes.ts'
+import { readFreshNodes } from '../nodes.ts'
 import { decideDeletion } from './decide.ts'
+import { areMany, lookAgainMs } from './looks.ts'
 
 /** Says to the scheduler and to volume controllers that the machine is off. */
 export const SHUTDOWN_TAINT = { key: 'node.cloudprovider.kubernetes.io/shutdown', effect: 'NoSchedule' } as const
@@ -38,14 +41,19 @@ export async function observeLife(cluster: Cluster, known: NodeProjection, call:
     const step = hasShutdownTaint(known) ? ({ kind: 'set-shutdown', off: false, node: known } as const) : REST
     return { step, notes: [] }
   }
-  const againMs = cluster.framework.nodeMonitorPeriodMs
-  const node = await readFreshNode(cluster, known.name, call)
+  const object = await cluster.kubernetes.get(NODES, { name: known.name }, call)
+  const node = object && projectNode(object)
   if (!node || node.ready === 'True') return { step: REST, notes: [] }
+  const againMs = lookAgainMs(cluster.framework.nodeMonitorPeriodMs, cluster.nowMs() - notReadySince(object))
   const again = { kind: 'wait', forMs: againMs } as const
   const { providerId } = node
   // Its initialisation finds out who it is, and until then its other taint keeps pods away.
   if (providerId === undefined && isUninitialised(node)) return { step: again, notes: [] }
-  const lookup = await findMachine(cluster.clouds, node, call, { fresh: providerId !== undefined })
+  const fresh = providerId !== undefined && !areMany(cluster, node.uid)
+  const listed = await findMachine(cluster.clouds, node, call, { fresh })
+  // What a list of some seconds' age lacks may be there: only its id tells that it is gone.
+  const isSure = fresh || providerId === undefined || listed.kind !== 'not-found'
+  const lookup = isSure ? listed : await findMachine(cluster.clouds, node, call, { fresh: true })
   if (lookup.kind === 'foreign') return { step: REST, notes: [] }
   const { notes } = lookup
   if (lookup.kind === 'ambiguous') return { step: again, notes }
@@ -55,10 +63,29 @@ export async function observeLife(cluster: Cluster, known: NodeProjection, call:
     if (providerId === undefined) return { step: again, notes }
     return { step: await missing(cluster, node, providerId, lookup.searched, call), notes }
   }
-  if (providerId !== undefined)
-    await cluster.state.sightings.seen([providerId], lookup.cloud.credentialId(providerId), 0)
-  const turnedOff = !hasShutdownTaint(node) && (await lookup.cloud.instances.isOff(lookup.instance, call))
+  const { cloud } = lookup
+  if (providerId !== undefined) {
+    const ageMs = fresh || !isSure ? 0 : cloud.instances.maxAgeMs(providerId)
+    await cluster.state.sightings.seen([providerId], cloud.credentialId(providerId), ageMs)
+  }
+  const turnedOff = !hasShutdownTaint(node) && (await isOff(lookup, fresh, call))
   return { step: turnedOff ? { kind: 'set-shutdown', off: true, node, againMs } : again, notes }
+}
+
+/** What was just read of the machine tells it; that it is off is asked once more where that is some seconds old. */
+async function isOff(
+  { cloud, instance }: Extract<MachineLookup, { kind: 'found' }>,
+  fresh: boolean,
+  call: Call,
+): Promise<boolean> {
+  if (instance.off === false || (instance.off === true && fresh)) return instance.off
+  return await cloud.instances.isOff(instance, call)
+}
+
+/** Unix milliseconds. */
+function notReadySince({ metadata, status }: KubeNode): number {
+  const ready = status?.conditions?.find(({ type }) => type === 'Ready')
+  return Date.parse(ready?.lastTransitionTime ?? metadata.creationTimestamp)
 }
 
 async function missing(
