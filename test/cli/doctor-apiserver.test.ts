@@ -45,10 +45,20 @@ t.test('rights and writers, as the real API server tells them', async (t) => {
     { level: 'warning', what: /role forwarder: watch nodes, watch services/ },
     { level: 'ok', what: /worker/ },
   ])
-  t.match(rights(await doctor('forwarder')), [
+  const forwarder = await doctor('forwarder')
+  t.match(rights(forwarder), [
     { level: 'ok', what: /forwarder/ },
     { level: 'warning', what: /role worker: patch nodes/ },
   ])
+  t.same(
+    forwarder.filter(({ level }) => level === 'problem'),
+    [],
+    'an account of one role only is a good one',
+  )
+  t.match(
+    forwarder.filter(({ area }) => area === 'other controller'),
+    [{ level: 'warning', what: /Lease kube-system\/cloud-controller-manager is not known: .*forbidden/ }],
+  )
 
   const api = createKubernetesApi(connection)
   const call: Call = { signal: new AbortController().signal, urgency: 'user', log, beforeWrite: async () => {} }

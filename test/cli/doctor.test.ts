@@ -109,12 +109,18 @@ t.test('a good installation has no problems', async (t) => {
 })
 
 t.test('a token that may only read, and one that is refused', async (t) => {
-  const { findings, hcloud } = await world(t)
+  const { findings, hcloud, addNode } = await world(t)
   hcloud.control.seed({ tokens: [{ token: READER, readonly: true }] })
   const reader = await findings({ HCLOUD_TOKEN: READER })
   t.equal(reader.code, 1)
   t.match(reader.of('hetzner cloud', 'problem'), [{ what: /may only read/, toDo: /read and write/ }])
-  t.match((await findings({ HCLOUD_TOKEN: 'x'.repeat(64) })).of('hetzner cloud'), [{ level: 'problem' }])
+  addNode('w1', { providerID: 'hcloud://1' })
+  addNode('w2', {})
+  addNode('w3', { providerID: 'aws:///eu/i-1' })
+  const refused = await findings({ HCLOUD_TOKEN: 'x'.repeat(64) })
+  t.match(refused.of('hetzner cloud'), [{ level: 'problem' }])
+  t.same(refused.of('nodes', 'ok'), [], 'what was not looked at is not in order')
+  t.match(refused.of('nodes', 'warning').at(-1), { what: /^Not compared with machines.*: w1, w2$/, toDo: /cloud/ })
 })
 
 t.test("another project's token is told by the servers that it shows", async (t) => {
@@ -238,7 +244,7 @@ t.test("what Services that are no more have left behind, and not what may be ano
 })
 
 t.test('without a cloud it says what each of them needs, and a forwarder needs none', async (t) => {
-  const { findings } = await world(t)
+  const { findings, addNode } = await world(t)
   const bare = await findings({ HCLOUD_TOKEN: undefined })
   t.equal(bare.code, 1)
   t.match(bare.of('cloud'), [
@@ -253,6 +259,11 @@ t.test('without a cloud it says what each of them needs, and a forwarder needs n
     { level: 'warning', what: 'No cloud is configured', toDo: /Nothing, for a forwarder/ },
   ])
   t.same((await findings()).of('cloud'), [])
+  addNode('w1', { taints: [{ key: 'node.cloudprovider.kubernetes.io/uninitialized', effect: 'NoSchedule' }] })
+  addNode('w2', { providerID: 'hcloud://1' })
+  const nodes = (await findings({ HCLOUD_TOKEN: undefined, WINDLASS_SERVER_URL: 'http://127.0.0.1:1' })).of('nodes')
+  t.match(nodes, [{ level: 'warning', what: /^Not compared with machines.*: w1, w2$/ }])
+  t.equal(nodes.length, 1)
 })
 
 t.test('the rights that are asked for are those of k8s/base', async (t) => {

@@ -23,12 +23,23 @@ export async function checkNodes(
   call: Call,
 ): Promise<Finding[]> {
   const findings = [...checkFlags(cluster, nodes), ...checkPodCidrs(cluster, nodes)]
-  const ours = askable.filter(
-    ({ providerId }) => providerId === undefined || cluster.clouds.some((cloud) => cloud.owns(providerId)),
+  const { clouds } = cluster
+  const ours = nodes.filter(
+    ({ providerId }) => clouds.length === 0 || providerId === undefined || clouds.some((one) => one.owns(providerId)),
   )
-  for (let i = 0; i < ours.length; i += AT_A_TIME)
+  const asked = clouds.length === 0 ? [] : ours.filter((node) => askable.includes(node))
+  const unasked = ours.filter((node) => !asked.includes(node)).map(({ name }) => name)
+  if (unasked.length > 0)
     findings.push(
-      ...(await Promise.all(ours.slice(i, i + AT_A_TIME).map((node) => checkMachine(cluster, node, call)))).flat(),
+      warning(
+        AREA,
+        `Not compared with machines, for want of a cloud that answers: ${some(unasked)}`,
+        'See what was found about the cloud',
+      ),
+    )
+  for (let i = 0; i < asked.length; i += AT_A_TIME)
+    findings.push(
+      ...(await Promise.all(asked.slice(i, i + AT_A_TIME).map((node) => checkMachine(cluster, node, call)))).flat(),
     )
   return findings.length > 0 ? findings : [ok(AREA, `${nodes.length} nodes are as a cloud controller needs them`)]
 }
@@ -36,7 +47,9 @@ export async function checkNodes(
 function checkFlags({ clouds }: Cluster, nodes: readonly NodeProjection[]): Finding[] {
   const names = (of: (node: NodeProjection) => boolean) => nodes.filter(of).map(({ name }) => name)
   const internal = names((node) => node.providerId === undefined && !isUninitialised(node))
-  const foreign = nodes.filter(({ providerId }) => providerId && !clouds.some((cloud) => cloud.owns(providerId)))
+  // Without any cloud none is another's.
+  const known = clouds.length > 0 ? nodes : []
+  const foreign = known.filter(({ providerId }) => providerId && !clouds.some((cloud) => cloud.owns(providerId)))
   return [
     ...(internal.length === 0
       ? []

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Call } from '../../call.ts'
 import { createLeaseWatch, LEASE, type LeaseState } from '../../controllers/takeover/lease.ts'
 import { type ForeignWrite, newestForeignWrite } from '../../controllers/takeover/writes.ts'
+import { messageOf, WindlassError } from '../../errors.ts'
 import type { KubernetesApi } from '../../kubernetes/api.ts'
 import { LEASES, NODES, SERVICES } from '../../kubernetes/resources.ts'
 import { ok, problem, warning } from './finding.ts'
@@ -17,6 +18,14 @@ const RECENT_MS = 10 * 60_000
 export async function checkOtherController(api: KubernetesApi, call: Call): Promise<Finding[]> {
   const [lease, writes] = await Promise.all([watchLease(api, call), recentWrites(api, call)])
   const findings: Finding[] = []
+  if (lease.kind === 'unread')
+    findings.push(
+      warning(
+        AREA,
+        `Whether another cloud controller manager holds Lease ${LEASE.namespace}/${LEASE.name} is not known: ${lease.why}`,
+        'Nothing, for a forwarder; an account of workers needs the rights of k8s/base',
+      ),
+    )
   if (lease.kind === 'held')
     findings.push(
       problem(
@@ -44,7 +53,17 @@ export async function checkOtherController(api: KubernetesApi, call: Call): Prom
   return findings.length > 0 ? findings : [ok(AREA, 'No other cloud controller manager was seen')]
 }
 
-async function watchLease(api: KubernetesApi, call: Call): Promise<LeaseState> {
+/** An account that may not read it is a forwarder's, or one whose missing rights are told besides. */
+async function watchLease(api: KubernetesApi, call: Call): Promise<LeaseState | { kind: 'unread'; why: string }> {
+  try {
+    return await watchReadable(api, call)
+  } catch (error) {
+    if (error instanceof WindlassError && error.status === 403) return { kind: 'unread', why: messageOf(error) }
+    throw error
+  }
+}
+
+async function watchReadable(api: KubernetesApi, call: Call): Promise<LeaseState> {
   const watch = createLeaseWatch()
   for (let looks = 0; ; looks++) {
     const state = watch.see(await api.get(LEASES, LEASE, call), performance.now(), Date.now())
