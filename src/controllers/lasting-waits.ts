@@ -1,4 +1,4 @@
-import { kindOf, messageOf } from '../errors.ts'
+import { kindOf, messageOf, throttled, WindlassError } from '../errors.ts'
 import type { Cluster } from './cluster.ts'
 import type { Reconcile } from './reconcile.ts'
 import { tellObject } from './tell-object.ts'
@@ -8,9 +8,14 @@ const LASTING_MS = 60_000
 /** Waits further apart than this are two: between them the object may have been served elsewhere. */
 const APART_MS = 600_000
 
+/** Codes of waits whose time is told by what is waited for: it is neither sooner nor later. */
+const TIMED = new Set(['rate_limit_exceeded', 'address_in_doubt'])
+const LONGEST_MS = 60_000
+
 /**
  * Says on the object what it waits for once that lasts. A run that is put off has not failed, so nothing else would tell its user why a
- * Service has no address, or does not go.
+ * Service has no address, or does not go. And waits longer and longer: a run that only finds a thing locked once more takes some requests,
+ * and an action that never ends locks it for ever.
  */
 export function tellOfWaits(
   cluster: Pick<Cluster, 'kubernetes' | 'recorder' | 'nowMs'>,
@@ -35,7 +40,9 @@ export function tellOfWaits(
     } catch (error) {
       const kind = kindOf(error)
       if (kind !== 'throttled' && kind !== 'aborted') waits.delete(request.key)
-      if (kind === 'throttled' && lasts(request.key) >= LASTING_MS)
+      if (kind !== 'throttled') throw error
+      const lastMs = lasts(request.key)
+      if (lastMs >= LASTING_MS)
         await tellObject(
           cluster,
           request.key,
@@ -45,7 +52,21 @@ export function tellOfWaits(
           },
           request.call,
         )
-      throw error
+      throw later(error, cluster.nowMs() + Math.min(LONGEST_MS, lastMs / 10))
     }
   }
+}
+
+/** The same, no sooner than then. */
+function later(error: unknown, atMs: number): unknown {
+  if (!(error instanceof WindlassError) || TIMED.has(error.code ?? '')) return error
+  const { message, cause, code, status, faults, retryAtMs = 0, userRetryAtMs = 0 } = error
+  if (Math.min(retryAtMs, userRetryAtMs) >= atMs) return error
+  return throttled(message, Math.max(retryAtMs, atMs), {
+    userRetryAtMs: Math.max(userRetryAtMs, atMs),
+    ...(cause === undefined ? {} : { cause }),
+    ...(code === undefined ? {} : { code }),
+    ...(status === undefined ? {} : { status }),
+    ...(faults === undefined ? {} : { faults }),
+  })
 }

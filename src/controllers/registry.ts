@@ -31,7 +31,7 @@ export function controllersOf(cluster: Cluster): Record<WorkKind, Reconcile> {
     node: tellOfWaits(cluster, (request) => reconcileNodeAndLife(cluster, request)),
     service: tellOfWaits(cluster, when('service-lb-controller', reconcileService)),
     targets: tellOfWaits(cluster, when('service-lb-controller', reconcileTargets)),
-    route: when('node-route-controller', reconcileRoutes),
+    route: tellOfWaits(cluster, when('node-route-controller', reconcileRoutes)),
     addresses,
     resync: (request) => reconcileAll(cluster, request),
   }

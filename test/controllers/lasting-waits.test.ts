@@ -75,6 +75,29 @@ t.test('nor one that a failure came between, which is told by itself', async (t)
   )
 })
 
+t.test('what lasts is tried again less and less often, but for what says itself when it is over', async (t) => {
+  let atMs = 1_000_000
+  let error = () => throttled('it is locked', atMs + 3000, { code: 'locked' })
+  const telling = tellOfWaits({ kubernetes: world.api, recorder, nowMs: () => atMs }, async () => {
+    throw error()
+  })
+  const request: ReconcileRequest = { key: 'Cluster/routes', cause: 'changed', urgency: 'user', call: world.call }
+  const waits = async (lastedS: number) => {
+    atMs = 1_000_000 + lastedS * 1000
+    const { kind, code, retryAtMs, userRetryAtMs } = await telling(request).catch((thrown) => thrown)
+    t.equal(kind, 'throttled')
+    return { code, waitS: (retryAtMs - atMs) / 1000, userWaitS: (userRetryAtMs - atMs) / 1000 }
+  }
+  const both = (waitS: number) => ({ code: 'locked', waitS, userWaitS: waitS })
+  t.same(await waits(0), both(3))
+  t.same(await waits(20), both(3))
+  t.same(await waits(300), both(30))
+  t.same(await waits(600), both(60))
+  t.same(await waits(1000), both(60))
+  error = () => throttled('used up', atMs + 1000, { code: 'rate_limit_exceeded', userRetryAtMs: atMs })
+  t.same(await waits(1100), { code: 'rate_limit_exceeded', waitS: 1, userWaitS: 0 })
+})
+
 t.test('two that are far apart are two', async (t) => {
   t.same(
     await told('apart', [
