@@ -58,7 +58,7 @@ export const FRAMEWORK = {
     default: '5s',
     emptyIsValue: true,
     commands: WORKING,
-    doc: 'How often a node that is not ready is looked up at its cloud.',
+    doc: 'How often a node that is not ready is looked up at its cloud; less often, down to once a minute, as it stays so.',
   }),
   nodeStatusUpdateFrequency: setting({
     shared: true,
