@@ -188,6 +188,8 @@ function completeService(service: JsonObject, old: JsonObject | undefined, alloc
     const allotted = allocate.nodePort(typeof wanted === 'number' ? wanted : undefined, own)
     if (allotted !== undefined) spec.healthCheckNodePort = allotted
   } else delete spec.healthCheckNodePort
+  if (spec.type !== 'LoadBalancer' && at(old, 'spec', 'type') === 'LoadBalancer' && isObject(service.status))
+    service.status.loadBalancer = {}
   for (const entry of items(at(service, 'status', 'loadBalancer', 'ingress'))) if (entry.ip) entry.ipMode ??= 'VIP'
 }
 
