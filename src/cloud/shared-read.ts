@@ -114,7 +114,7 @@ export function createSharedRead<T>(options: SharedReadOptions<T>): SharedRead<T
       if ((await lock(key, token)) || performance.now() > giveUpAt) break
       await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
-    const renewing = setInterval(() => void renew(key, token), RENEW_MS)
+    const renewing = setInterval(() => void renew(key, token), RENEW_MS).unref()
     try {
       // Between our look and our lock another may have published and let go.
       const meanwhile = await published(key)
