@@ -8,7 +8,7 @@ import { formatFaults } from './config/fault.ts'
 import { loadSettings } from './config/load.ts'
 import type { Command } from './config/setting.ts'
 import type { Settings } from './config/types.ts'
-import { messageOf } from './errors.ts'
+import { fatalFields } from './telemetry/fatal.ts'
 import { createLogger, type Logger } from './telemetry/log.ts'
 import { startTraces } from './telemetry/traces.ts'
 import { VERSION } from './version.ts'
@@ -54,7 +54,7 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
     const { run } = (await import(`./cli/${command}.ts`)) as { run: Run }
     return await run({ settings: loaded.settings, flags: { subjects, json: loaded.json }, log, env })
   } catch (error) {
-    log.fatal({ error: messageOf(error), stack: error instanceof Error ? error.stack : undefined }, 'command failed')
+    log.fatal(fatalFields(error), 'command failed')
     return EXIT_FAILED
   }
 }
@@ -63,6 +63,14 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
 async function loggerOf({ log: { level, format } }: Settings, command: Command): Promise<Logger> {
   const fd = command === 'plan' || command === 'doctor' ? 2 : 1
   if (format === 'json') return createLogger({ level, fd })
-  const { default: pretty } = await import('pino-pretty')
-  return createLogger({ level, destination: pretty({ sync: true, destination: fd }) })
+  try {
+    const { default: pretty } = await import('pino-pretty')
+    return createLogger({ level, destination: pretty({ sync: true, destination: fd }) })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    const log = createLogger({ level, fd })
+    const notice = 'pretty needs the package pino-pretty, which is not installed here: lines are JSON'
+    log.warn({ setting: 'WINDLASS_LOG_FORMAT', notice }, 'setting noticed')
+    return log
+  }
 }

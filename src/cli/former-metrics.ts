@@ -4,6 +4,7 @@ import { messageOf } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Probes, serveProbes } from '../telemetry/probes.ts'
+import { listening } from './listening.ts'
 import type { WorkerRole } from './worker-role.ts'
 
 /**
@@ -20,13 +21,15 @@ export async function serveFormerMetrics(
   const listen = address === undefined ? undefined : parseListen(address)
   if (!listen || 'fault' in listen) return undefined
   try {
-    return await serveProbes({
-      listen: listen.value,
-      isAlive: role.isAlive,
-      problems: role.problems,
-      metrics: () => metrics.text(),
-      log,
-    })
+    return await listening('HCLOUD_METRICS_ADDRESS', listen.value, () =>
+      serveProbes({
+        listen: listen.value,
+        isAlive: role.isAlive,
+        problems: role.problems,
+        metrics: () => metrics.text(),
+        log,
+      }),
+    )
   } catch (error) {
     log.warn({ address, error: messageOf(error) }, 'metrics are not served at the address of HCLOUD_METRICS_ADDRESS')
     return undefined

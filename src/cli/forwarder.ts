@@ -2,6 +2,7 @@ import { serveProbes } from '../telemetry/probes.ts'
 import type { CommandContext } from './context.ts'
 import { forwarderMetrics } from './forwarder-metrics.ts'
 import { startForwarderRole } from './forwarder-role.ts'
+import { listening } from './listening.ts'
 import { untilEnded } from './role.ts'
 
 /** Time that is left for what is pending, once the forwarder is told to end. */
@@ -15,16 +16,22 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
   const { listen } = settings.forwarder
   const probes =
     listen &&
-    (await serveProbes({
+    (await listening(
+      'WINDLASS_LISTEN',
       listen,
-      isAlive: () => true,
-      problems: () => [
-        ...(role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
-        ...role.forwarder.silences(),
-      ],
-      metrics: async () => forwarderMetrics(new Map([[cluster.id, role.forwarder.stats()]])),
-      log,
-    }))
+      () =>
+        serveProbes({
+          listen,
+          isAlive: () => true,
+          problems: () => [
+            ...(role.forwarder.stats().ready ? [] : ['the server has not acknowledged a whole snapshot yet']),
+            ...role.forwarder.silences(),
+          ],
+          metrics: async () => forwarderMetrics(new Map([[cluster.id, role.forwarder.stats()]])),
+          log,
+        }),
+      role.stop,
+    ))
   const stop = async () => {
     await role.stop()
     await probes?.close()

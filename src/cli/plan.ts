@@ -3,7 +3,7 @@ import type { CommandContext } from './context.ts'
 import { planCluster } from './plan/plan-cluster.ts'
 import { planText } from './plan/text.ts'
 import type { ClusterPlan, PlanDocument } from './plan/types.ts'
-import { openReadOnly, readOnlyCall } from './read-only.ts'
+import { openReadOnly, type ReadOnlyCluster, readOnlyCall } from './read-only.ts'
 
 const NOTHING_TO_DO = 0
 const FAILED = 1
@@ -15,15 +15,16 @@ export async function run({ settings, flags, log: given }: CommandContext): Prom
   const log = given.level === 'info' ? given.child({}, { level: 'warn' }) : given
   const plans: ClusterPlan[] = []
   for (const one of settings.clusters) {
-    const cluster = await openReadOnly(one, log.child({ cluster: one.id }))
+    let cluster: ReadOnlyCluster | undefined
     try {
+      cluster = await openReadOnly(one, log.child({ cluster: one.id }))
       plans.push(await planCluster(cluster, flags.subjects, readOnlyCall(log)))
     } catch (error) {
       const fault = messageOf(error)
       process.stderr.write(`windlass plan, cluster ${one.id}: ${fault}\n`)
       plans.push({ cluster: one.id, items: [], fault })
     } finally {
-      await cluster.close()
+      await cluster?.close()
     }
   }
   const document: PlanDocument = { v: 1, clusters: plans }

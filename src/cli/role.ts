@@ -1,6 +1,7 @@
 import { flushCompileCache } from 'node:module'
 import closeWithGrace from 'close-with-grace'
 import { messageOf } from '../errors.ts'
+import { fatalFields } from '../telemetry/fatal.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { stopTraces } from '../telemetry/traces.ts'
 import { leaveSignalsToRole } from './early-end.ts'
@@ -28,7 +29,7 @@ export async function untilEnded(role: Role, graceMs: number, log: Logger): Prom
       logger: { error: (what: unknown) => log.error({ error: messageOf(what) }, 'the shutdown was cut short') },
     },
     async ({ err, signal }) => {
-      if (err) log.fatal({ error: messageOf(err), stack: err.stack }, 'ending after a fault that nothing caught')
+      if (err) log.fatal(fatalFields(err), 'ending after a fault that nothing caught')
       else log.info({ signal }, 'ending')
       await role.stop()
       await stopTraces()

@@ -9,6 +9,7 @@ import { startServer } from '../server/listen.ts'
 import { createStores } from '../state/stores.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
+import { listening } from './listening.ts'
 import { redisAtStart } from './redis-at-start.ts'
 import type { Role } from './role.ts'
 
@@ -48,32 +49,34 @@ export async function startServerRole(
     const ids = settings.clusters.map(({ id }) => id)
     const { dashboard, metricsToken, bodyLimitBytes } = settings.server
     const stores = createStores(redis, prefix)
-    const serving = await startServer(
-      {
-        clusters: new Map(
-          settings.clusters.map((one) => [
-            one.id,
-            { webhookKeys: one.webhookKeys, knative: one.knative, routes: routesOn(one), placing: one.placing },
-          ]),
-        ),
-        enqueuer: createEnqueuer(queues),
-        stores: {
-          ...stores,
-          // A command that found no connection does not know why there is none.
-          problems: async () => (redis.status === 'ready' ? await stores.problems() : [whyAway(redis)]),
+    const serving = await listening('WINDLASS_LISTEN', listen, () =>
+      startServer(
+        {
+          clusters: new Map(
+            settings.clusters.map((one) => [
+              one.id,
+              { webhookKeys: one.webhookKeys, knative: one.knative, routes: routesOn(one), placing: one.placing },
+            ]),
+          ),
+          enqueuer: createEnqueuer(queues),
+          stores: {
+            ...stores,
+            // A command that found no connection does not know why there is none.
+            problems: async () => (redis.status === 'ready' ? await stores.problems() : [whyAway(redis)]),
+          },
+          assertSchedules: async () => {
+            for (const id of ids) await ensureStanding(queues.of(id), STANDING_WORK)
+          },
+          backlog: (cluster) => backlog(queues.of(cluster)),
+          metrics,
+          log,
+          bodyLimitBytes,
+          metricsToken,
+          problems,
+          dashboard: dashboard && { ...dashboard, queues: ids.map((id) => queues.of(id).queue) },
         },
-        assertSchedules: async () => {
-          for (const id of ids) await ensureStanding(queues.of(id), STANDING_WORK)
-        },
-        backlog: (cluster) => backlog(queues.of(cluster)),
-        metrics,
-        log,
-        bodyLimitBytes,
-        metricsToken,
-        problems,
-        dashboard: dashboard && { ...dashboard, queues: ids.map((id) => queues.of(id).queue) },
-      },
-      listen,
+        listen,
+      ),
     )
     let stopping: Promise<void> | undefined
     return {

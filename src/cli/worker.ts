@@ -2,6 +2,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 import { serveProbes } from '../telemetry/probes.ts'
 import type { CommandContext } from './context.ts'
 import { serveFormerMetrics } from './former-metrics.ts'
+import { listening } from './listening.ts'
 import { untilEnded } from './role.ts'
 import { startWorkerRole } from './worker-role.ts'
 
@@ -12,13 +13,19 @@ export async function run({ settings, log }: CommandContext): Promise<number> {
   const { listen, graceMs } = settings.worker
   const probes =
     listen &&
-    (await serveProbes({
+    (await listening(
+      'WINDLASS_LISTEN',
       listen,
-      isAlive: role.isAlive,
-      problems: role.problems,
-      metrics: () => metrics.text(),
-      log,
-    }))
+      () =>
+        serveProbes({
+          listen,
+          isAlive: role.isAlive,
+          problems: role.problems,
+          metrics: () => metrics.text(),
+          log,
+        }),
+      role.stop,
+    ))
   const former = await serveFormerMetrics(settings.clusters, role, metrics, log)
   const stop = async () => {
     await role.stop()

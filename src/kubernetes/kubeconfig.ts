@@ -84,15 +84,17 @@ export function readKubeconfigs(paths: readonly string[]): Kubeconfig {
   return merged
 }
 
+const CHOOSE = 'choose one with WINDLASS_CONTEXT or --context'
+
 /** Throws `permanent` when the context, or what it names, is not there. */
 export function resolveContext(config: Kubeconfig, wanted: string | undefined): KubeconfigContext {
   const name = wanted ?? config.currentContext ?? onlyKey(config.contexts)
+  if (config.contexts.size === 0)
+    throw permanent('The kubeconfig has no contexts: check which file KUBECONFIG (or --kubeconfig) names')
   if (name === undefined || name === '')
-    throw permanent(
-      `The kubeconfig names no current context. Choose one with the setting for the context: ${names(config.contexts)}`,
-    )
+    throw permanent(`The kubeconfig names no current context: ${CHOOSE}, one of ${names(config.contexts)}`)
   const context = config.contexts.get(name)
-  if (!context) throw permanent(`The kubeconfig has no context "${name}". It has: ${names(config.contexts)}`)
+  if (!context) throw permanent(`The kubeconfig has no context "${name}": ${CHOOSE}, one of ${names(config.contexts)}`)
   const cluster = config.clusters.get(context.cluster ?? '')
   if (!cluster)
     throw permanent(`Context "${name}" of the kubeconfig names cluster "${context.cluster}", which is not there`)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Attributes, Context, SpanKind as Kinds, Span, Tracer } from '@opentelemetry/api'
 import { messageOf } from '../errors.ts'
 import type { Logger } from './log.ts'
+import { TraceTroubles } from './trace-troubles.ts'
 import { newTraceparent, traceIdOf } from './traceparent.ts'
 
 export interface TracesOptions {
@@ -51,10 +52,11 @@ export async function startTraces({ endpoint, service, version, ratio, log }: Tr
     import('@opentelemetry/exporter-trace-otlp-http'),
     import('@opentelemetry/resources'),
   ])
+  const troubles = new TraceTroubles(endpoint, log)
   api.diag.setLogger(
     {
-      error: (what) => log.warn({ error: what.slice(0, 500) }, 'traces could not be sent'),
-      warn: (what) => log.warn({ error: what.slice(0, 500) }, 'traces could not be sent'),
+      error: (what) => troubles.tell(what),
+      warn: (what) => troubles.tell(what),
       info: () => {},
       debug: () => {},
       verbose: () => {},
@@ -68,7 +70,7 @@ export async function startTraces({ endpoint, service, version, ratio, log }: Tr
     sampler: new sdk.ParentBasedSampler({ root: new sdk.TraceIdRatioBasedSampler(ratio) }),
     spanProcessors: [
       new sdk.BatchSpanProcessor({
-        exporter: new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` }),
+        exporter: troubles.watch(new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` })),
       }),
     ],
   })

@@ -86,7 +86,7 @@ export const PROCESS = {
     form: '`json` or `pretty`',
     default: 'json',
     commands: COMMANDS,
-    doc: 'One JSON object a line, or lines for people (needs the package pino-pretty).',
+    doc: 'One JSON object a line, or lines for people. These need the package pino-pretty, which the image does not have: without it lines are JSON.',
   }),
   tracesEndpoint: optional({
     env: 'OTEL_EXPORTER_OTLP_ENDPOINT',
