@@ -98,6 +98,10 @@ t.test('an upgrade to the other mode takes the first one away, a rollback brings
   t.equal(installed.code, 0, installed.stderr)
   t.match(installed.stdout, 'exec deploy/windlass -c windlass -- node src/main.ts doctor')
   t.same(await deployments(), ['windlass'])
+  const secret = (name: string, stringData: object) =>
+    server.admin.create('Secret', 'windlass', { metadata: { name }, stringData })
+  t.match(installed.stdout, /^ {2}hcloud: .*token.* \(is not there yet\)$/m)
+  await secret('hcloud', { token: 'x' })
 
   const split = await withHelm(t, ['upgrade', 'windlass', CHART], {
     ...EVERYTHING,
@@ -105,7 +109,9 @@ t.test('an upgrade to the other mode takes the first one away, a rollback brings
     nameOverride: 'x',
   })
   t.equal(split.code, 0, split.stderr)
+  t.match(split.stdout, /^ {2}hcloud: .*token[^()]*$/m, 'it is there by now')
   t.match(split.stdout, 'create secret generic windlass-internal')
+  await secret('windlass-internal', { WINDLASS_WEBHOOK_KEYS: 'x', WINDLASS_REDIS_PASSWORD: 'x' })
   t.match(split.stdout, 'These values of a replaced controller have no effect here: nameOverride, resources.')
   t.same(await deployments(), ['windlass-forwarder', 'windlass-redis', 'windlass-server', 'windlass-worker'])
   const scaledTo = async (replicas: number) => {
@@ -115,6 +121,7 @@ t.test('an upgrade to the other mode takes the first one away, a rollback brings
       podLabels: { a: String(replicas) },
     })
     t.equal(again.code, 0, again.stderr)
+    t.match(again.stdout, 'Its Pods wait until windlass-internal has WINDLASS_METRICS_TOKEN too.')
     return (await server.admin.get('Deployment', 'windlass', 'windlass-worker')).spec.replicas
   }
   t.equal(await scaledTo(4), 4, 'what KEDA scaled to is left')

@@ -69,3 +69,75 @@ t.test('a flag reaches the recommended doctor as it is written, whatever it is f
   const [line = ''] = /^ *kubectl .* doctor.*$/m.exec(await notesOf({ args: { controllers } })) ?? []
   t.same(wordsOf(line).slice(-1), [`--controllers=${controllers}`])
 })
+
+/** The Secrets of the notes, by name, with their keys. */
+const secretsOf = (notes: string) =>
+  Object.fromEntries(
+    [...notes.matchAll(/^ {2}([a-z-]+): (.+) \(is not there yet\)$/gm)].map(([, name, keys]) => [
+      name,
+      keys?.split(', ').sort(),
+    ]),
+  )
+
+t.test('the Secrets that are read are told, those of what is on', async (t) => {
+  const shared = ['WINDLASS_REDIS_PASSWORD', 'WINDLASS_WEBHOOK_KEYS']
+  const hcloud = ['robot-password', 'robot-user', 'token']
+  const cherry = { clouds: ['cherryservers'] }
+  const redis = { enabled: false }
+  const env = { WINDLASS_REDIS_URL: { valueFrom: { secretKeyRef: { name: 'redis', key: 'url' } } } }
+  for (const [values, secrets] of [
+    [{}, { hcloud }],
+    [{ networking: { enabled: true } }, { hcloud: ['network', ...hcloud] }],
+    [{ mode: 'split' }, { hcloud, 'windlass-internal': shared }],
+    [cherry, { 'cherry-cloud-config': ['cloud-sa.json'] }],
+    [{ ...cherry, config: { apiKey: 'k', projectID: 1 } }, {}],
+    [
+      { ...cherry, configSecret: { name: '' }, envFrom: [{ secretRef: { name: 'mine' } }] },
+      { mine: ['settings by their names'] },
+    ],
+    [
+      { ...cherry, configSecret: { name: '' }, internalSecret: 'in', server: { metricsToken: true } },
+      { in: ['WINDLASS_METRICS_TOKEN'] },
+    ],
+    [
+      { mode: 'split', redis, env },
+      { hcloud, redis: ['url'], 'windlass-internal': ['WINDLASS_WEBHOOK_KEYS'] },
+    ],
+  ] as const) {
+    const told = secretsOf(await notesOf(values))
+    t.same(told, secrets, JSON.stringify(values))
+  }
+})
+
+t.test('the command that makes the shared Secret gives it all that Pods wait for, and nothing twice', async (t) => {
+  for (const [values, keys] of [
+    [{ mode: 'split' }, ['WINDLASS_WEBHOOK_KEYS', 'WINDLASS_REDIS_PASSWORD']],
+    [
+      { mode: 'split', server: { metricsToken: true } },
+      ['WINDLASS_WEBHOOK_KEYS', 'WINDLASS_REDIS_PASSWORD', 'WINDLASS_METRICS_TOKEN'],
+    ],
+    [{ server: { metricsToken: true } }, ['WINDLASS_METRICS_TOKEN']],
+    [{}, undefined],
+  ] as const) {
+    const [command] = /^ *kubectl .* create secret (?:.*\\\n)*.*$/m.exec(await notesOf(values)) ?? []
+    if (command === undefined || keys === undefined) {
+      t.equal(command, keys, 'nobody waits for it')
+      continue
+    }
+    // Run by a shell in which the programs only tell what they are given.
+    const script = `openssl() { echo "$2.$3"; }; kubectl() { printf '%s\\n' "$@"; }; ${command}`
+    const words = execFileSync('sh', ['-c', script]).toString().trim().split('\n')
+    const head = ['-n', 'windlass', 'create', 'secret', 'generic', 'windlass-internal']
+    const made = (key: string) => (key === 'WINDLASS_WEBHOOK_KEYS' ? 'whsec_-base64.32' : '-hex.24')
+    t.same(words, [...head, ...keys.flatMap((key) => ['--from-literal', `${key}=${made(key)}`])])
+  }
+})
+
+t.test('a number of workers that somebody else says is not passed over in silence', async (t) => {
+  const told = async (values: object) =>
+    /no effect here: .*replicaCount/.test(await notesOf({ mode: 'split', ...values }))
+  t.equal(await told({ replicaCount: 3, keda: { enabled: true } }), true)
+  t.equal(await told({ replicaCount: 3, worker: { replicas: 5 } }), true)
+  t.equal(await told({ replicaCount: 3 }), false, 'it is the number of workers')
+  t.equal(await told({ replicaCount: 1, keda: { enabled: true } }), false, 'the default of the replaced chart')
+})

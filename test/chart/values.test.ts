@@ -222,20 +222,24 @@ t.test('a Redis of your own is used by servers and workers', async (t) => {
     t.equal(roles.get(role)!.settings.redis.url, 'rediss://redis.example.com:6380', role)
   const objects = objectsOf(await render({ image: IMAGE, mode: 'split', redis: { enabled: false }, env }))
   t.notOk(objects.some(({ metadata }) => metadata.name === 'windlass-redis'))
-  const args = { 'redis-url-file': '/etc/redis/url' }
-  t.ok(await render({ image: IMAGE, mode: 'split', redis: { enabled: false }, args }), 'its address may be in a file')
+  const args = { 'redis-url': 'redis://redis.example.com' }
+  t.ok(await render({ image: IMAGE, mode: 'split', redis: { enabled: false }, args }), 'its address may be a flag')
 })
 
-t.test('what is scraped is told where, and with which token', async (t) => {
-  const values = { mode: 'split', server: { metricsToken: true }, monitoring: { podMonitor: { enabled: true } } }
-  const roles = await started(t, values)
-  for (const [role, one] of roles) t.equal(listenOf(one)?.host, '::', role)
-  for (const one of roles.values()) t.notOk(one.container.livenessProbe.httpGet.host)
-  const [monitor] = objectsOf(await render({ image: IMAGE, ...values })).filter(({ kind }) => kind === 'PodMonitor')
-  t.match(monitor.spec.podMetricsEndpoints, [
-    { port: 'metrics', authorization: { credentials: { name: 'windlass-internal', key: 'WINDLASS_METRICS_TOKEN' } } },
-  ])
-})
+for (const mode of ['single', 'split'])
+  t.test(`${mode}: what is scraped is told where, and with which token`, async (t) => {
+    const values = { mode, server: { metricsToken: true }, monitoring: { podMonitor: { enabled: true } } }
+    const roles = await started(t, values)
+    for (const [role, one] of roles) t.equal(listenOf(one)?.host, '::', role)
+    for (const one of roles.values()) t.notOk(one.container.livenessProbe.httpGet.host)
+    const [monitor] = objectsOf(await render({ image: IMAGE, ...values })).filter(({ kind }) => kind === 'PodMonitor')
+    const [{ authorization }] = monitor.spec.podMetricsEndpoints
+    t.same(authorization.credentials, { name: 'windlass-internal', key: 'WINDLASS_METRICS_TOKEN' })
+    const { container, settings } = (roles.get('server') ?? roles.get('all'))!
+    const { valueFrom } = container.env.find(({ name }: Json) => name === 'WINDLASS_METRICS_TOKEN')
+    t.same(valueFrom, { secretKeyRef: authorization.credentials }, 'it is this one, and there is no Pod without it')
+    t.match(settings.server, { metricsToken: 'numbers', dashboard: { user: 'windlass', password: 'p' } })
+  })
 
 t.test('how workers are scaled is no part of their Pods, so that a change of it restarts none', async (t) => {
   const worker = async (values: object) =>

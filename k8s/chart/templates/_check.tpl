@@ -19,7 +19,7 @@
   {{- fail "redis.enabled: mode single has Redis in its Pod. To use another one set mode: split" }}
 {{- end }}
 {{- $flags := include "windlass.flags" . | fromYaml }}
-{{- $redis := list (get $values.env "WINDLASS_REDIS_URL") (get $values.env "WINDLASS_REDIS_URL_FILE") (get $flags "redis-url-file") }}
+{{- $redis := list (get $values.env "WINDLASS_REDIS_URL") (get $values.env "WINDLASS_REDIS_URL_FILE") (get $flags "redis-url") }}
 {{- if not (or $values.redis.enabled (without $redis nil "")) }}
   {{- fail "redis.enabled: without it set env.WINDLASS_REDIS_URL to the address of a Redis that has maxmemory-policy noeviction" }}
 {{- end }}

@@ -107,3 +107,11 @@ valueFrom:
     optional: true
     {{- end }}
 {{- end }}
+
+{{- /* Variables that open a server's pages to those who know them. As YAML. */}}
+{{- define "windlass.openEnv" -}}
+WINDLASS_DASHBOARD_PASSWORD:
+  {{- include "windlass.shared" (dict "root" . "key" "WINDLASS_DASHBOARD_PASSWORD" "optional" true) | nindent 2 }}
+WINDLASS_METRICS_TOKEN:
+  {{- include "windlass.shared" (dict "root" . "key" "WINDLASS_METRICS_TOKEN" "optional" (not .Values.server.metricsToken)) | nindent 2 }}
+{{- end }}
