@@ -33,14 +33,14 @@ function settingsPage(): string {
 
 A flag wins over its variable, that over a file, that over the default. All faults are told at once at start, by name, and never with a secret.
 
-- **Flags**: \`--flag=value\` or \`--flag value\`; a switch alone means true; \`_\` may stand for \`-\`. A secret has a flag for its file only, since everybody on a machine can read a process’s arguments.
+- **Flags**: \`--flag=value\` or \`--flag value\`; a switch alone means true; \`_\` may stand for \`-\`. A secret has a flag for its file only, since everybody on a machine can read a process’s arguments; \`--redis-url\` alone takes the address itself, so leave the password out of it.
 - **Secrets** are given as variable, or in a file named by the variable with \`_FILE\` behind it. The plain variable wins if both are there. Blanks and line breaks around a file’s content are dropped; a cloud’s credentials are read again when their file changes.
 - **Values** are Go’s, as in the replaced controllers: booleans \`true\` and \`false\` (also \`1 t T TRUE True 0 f F FALSE False\`), durations with units (\`1h30m\`, \`500ms\`), label selectors as in Kubernetes. An empty text means not set, but for booleans, durations and \`HCLOUD_SERVER_CACHE_MODE\` of the Hetzner controller, where it is a fault.
 - **Clouds**: a cloud is on when its credentials are set (\`HCLOUD_TOKEN\`, \`CHERRY_API_KEY\`, or a \`--cloud-config\` file with a key), when \`--cloud-provider\` names it, or when a file has a block for it.
 
 ## Files
 
-\`--config\` takes YAML: settings by their key (the last column), and what belongs to clouds and controllers in blocks. Names of variables and flags do as keys too.
+\`--config\` takes YAML: settings by their key (the last column), and what belongs to clouds and controllers in blocks. Names of variables and flags do as keys too, inside the block where the setting belongs: \`HCLOUD_TOKEN\` in \`hcloud\`, \`cluster-cidr\` in \`framework\`.
 
 \`\`\`yaml
 redisUrl: redis://redis:6379

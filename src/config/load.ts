@@ -19,6 +19,7 @@ import { HCLOUD } from './table/hcloud.ts'
 import { CLUSTER, PROCESS } from './table/windlass.ts'
 import { FLAGS, SETTINGS, TABLE } from './table.ts'
 import type { ClusterSettings, Settings } from './types.ts'
+import { withHint } from './unknown-key.ts'
 
 export interface LoadInput {
   command: Command
@@ -230,6 +231,7 @@ function clusterOf(
 
   const basics = resolve(CLUSTER, resolution(own, ''))
   const settings = resolve(FRAMEWORK, resolution(ofFramework, 'framework.'))
+  notices.push(...noticesOfGates(settings.featureGates, notices))
   const blocks = new Set<CloudName>()
   if (isMapping(hcloud)) blocks.add('hcloud')
   if (isMapping(cherry)) blocks.add('cherryservers')
@@ -366,17 +368,18 @@ function whyUnreadable(path: string): string | undefined {
   }
 }
 
-function withHint(fault: Fault, group: Group): Fault {
-  if (fault.message !== 'is no setting') return fault
-  const [key = ''] = fault.name.split(' ')
-  const hint = nearest(key.slice(key.indexOf('.') + 1), Object.keys(group))
-  return hint === undefined ? fault : { ...fault, message: `is no setting, the nearest is ${hint}` }
-}
-
 function noticesOfIgnored(flags: ReadonlyMap<string, string>, env: Env): Notice[] {
   const fromFlags = [...flags.keys()].flatMap((flag) => noticeOf(`--${flag}`, FLAGS.get(flag)))
   const fromEnv = SETTINGS.filter((setting) => setting.env !== undefined && env[setting.env] !== undefined)
   return [...fromFlags, ...fromEnv.flatMap((setting) => noticeOf(setting.env ?? '', setting))]
+}
+
+/** Names may be of any gate of the replaced controllers: those that nothing here has are told once. */
+function noticesOfGates(gates: ReadonlyMap<string, boolean> | undefined, told: readonly Notice[]): Notice[] {
+  return [...(gates?.keys() ?? [])]
+    .filter((gate) => gate !== WATCHED_ROUTES)
+    .map((gate) => ({ name: '--feature-gates', message: `has no effect for ${gate}: Windlass has no such gate` }))
+    .filter(({ message }) => !told.some((one) => one.message === message))
 }
 
 function noticeOf(name: string, setting: Setting | undefined): Notice[] {

@@ -73,7 +73,13 @@ export function blockSource(block: Readonly<Record<string, unknown>>, group: Gro
     const text = textOf(value, group[target.key]?.separator)
     if (text === undefined) faults.push({ name: given.name, message: 'is neither text, number nor a list of such' })
     if (text === undefined || text === null) continue
-    found.set(target.key, { ...found.get(target.key), [target.isFile ? 'file' : 'plain']: { ...given, text } })
+    const slot = target.isFile ? 'file' : 'plain'
+    const before = found.get(target.key)?.[slot]
+    if (before !== undefined) {
+      faults.push({ name: given.name, message: `is the same setting as ${before.name}, keep one of them` })
+      continue
+    }
+    found.set(target.key, { ...found.get(target.key), [slot]: { ...given, text } })
   }
   return { source: (key, setting) => (group[key] === setting ? (found.get(key) ?? {}) : {}), faults }
 }
@@ -117,7 +123,7 @@ export interface Sourced {
 type Place = (key: string) => string
 
 /** Keys of a block as they may be written, without regard to case, dashes and underscores. */
-function namesOf(group: Group): Map<string, { key: string; isFile: boolean }> {
+export function namesOf(group: Group): Map<string, { key: string; isFile: boolean }> {
   const names = new Map<string, { key: string; isFile: boolean }>()
   for (const [key, setting] of Object.entries(group)) {
     const forms = [key, setting.env, setting.flag, setting.jsonKey].filter((form) => form !== undefined)
@@ -129,7 +135,7 @@ function namesOf(group: Group): Map<string, { key: string; isFile: boolean }> {
   return names
 }
 
-const plainName = (name: string) => name.toLowerCase().replace(/[-_]/g, '')
+export const plainName = (name: string) => name.toLowerCase().replace(/[-_]/g, '')
 
 function fromEnv(env: Env, name: string | undefined): Given | undefined {
   const text = name === undefined ? undefined : env[name]

@@ -582,6 +582,42 @@ bare: { kubeconfig: /nowhere }
   t.match(both, /cherry.apiKey of cluster a in .*both.yaml is missing/)
 })
 
+t.test('a key that stands in the wrong block is told where it belongs, and one setting twice is a fault', async (t) => {
+  const dir = t.testdir({
+    'top.yaml': `HCLOUD_TOKEN: planted
+cluster-cidr: 10.0.0.0/8
+projectId: 5
+hcloud: { token: ${'planted'.repeat(10)}, kubeconfig: /x, cluster-cidr: 10.0.0.0/8, redisUrl: 'redis://a' }
+`,
+    'clusters.yaml': `a: { logLevel: debug, hcloud: { token: ${'planted'.repeat(10)} } }\n`,
+    'twice.yaml': `hcloud: { token: ${'p'.repeat(64)}, HCLOUD_TOKEN: ${'q'.repeat(64)}, network: a, HCLOUD_NETWORK: b }\n`,
+  })
+  const top = await faults({ ...BASE, WINDLASS_CONFIG: join(dir, 'top.yaml') })
+  for (const line of [
+    /HCLOUD_TOKEN in .*top.yaml is no setting here, it belongs into the block hcloud/,
+    /cluster-cidr in .*top.yaml is no setting here, it belongs into the block framework/,
+    /projectId in .*top.yaml is no setting here, it belongs into the block cherry/,
+    /hcloud.kubeconfig in .*top.yaml is no setting here, it belongs to the cluster, outside of its blocks/,
+    /hcloud.cluster-cidr in .*top.yaml is no setting here, it belongs into the block framework/,
+    /hcloud.redisUrl in .*top.yaml is no setting here, it belongs to the process/,
+  ])
+    t.match(top, line)
+  t.match(
+    await faults({ ...BASE, WINDLASS_CLUSTERS_FILE: join(dir, 'clusters.yaml') }),
+    /logLevel of cluster a in .* belongs to the process: set its variable or flag/,
+  )
+  const twice = await faults({ ...BASE, WINDLASS_CONFIG: join(dir, 'twice.yaml') })
+  t.match(twice, /hcloud.HCLOUD_TOKEN in .* is the same setting as hcloud.token in .*, keep one of them/)
+  t.match(twice, /hcloud.HCLOUD_NETWORK in .* is the same setting as hcloud.network/)
+  t.notMatch(top + twice, /planted|pppp|qqqq/)
+})
+
+t.test('feature gates that Windlass does not have are taken and told', async (t) => {
+  const gates = (text: string) => load(HETZNER, { 'feature-gates': text })
+  t.match((await gates('Foo=true')).notices, /--feature-gates has no effect for Foo: Windlass has no such gate/)
+  t.notMatch((await gates('CloudControllerManagerWatchBasedRoutesReconciliation=true')).notices, 'feature-gates')
+})
+
 t.test('nothing prints a secret, whatever prints the settings', async (t) => {
   const planted = (name: string) => Buffer.from(`planted ${name} planted planted`).toString('base64')
   const names = ['hcloud', 'robot', 'cherry', 'dashboard', 'metrics', 'redis', 'webhook'].map(planted)

@@ -85,7 +85,7 @@ export const FRAMEWORK = {
     parse: parseFeatureGates,
     form: 'list of `name=true` and `name=false`',
     commands: WORKING,
-    doc: `\`${WATCHED_ROUTES}=true\` switches \`--route-reconciliation-period\` off, as in the replaced controllers. There are no others.`,
+    doc: `\`${WATCHED_ROUTES}=true\` switches \`--route-reconciliation-period\` off, as in the replaced controllers. Gates of any other name are taken, have no effect, and are told at start.`,
   }),
 }
 
@@ -157,7 +157,7 @@ function camel(name: string): string {
   return name.replace(/[-_](.)/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Names may be of any gate: those that nothing here has are other components'. */
+/** Names may be of any gate, since the replaced controllers have many. */
 function parseFeatureGates(text: string): Parsed<ReadonlyMap<string, boolean>> {
   const gates = new Map<string, boolean>()
   for (const item of text.split(',').map((one) => one.trim())) {

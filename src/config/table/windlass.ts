@@ -56,7 +56,7 @@ export const PROCESS = {
     parse: parseText,
     form: 'path',
     commands: COMMANDS,
-    doc: 'YAML file of settings: the keys below, and the blocks `framework`, `hcloud`, `cherry`, or `clusters` for many.',
+    doc: 'YAML file of settings: variables or flags by their names or keys, and the blocks `framework`, `hcloud`, `cherry`, or `clusters` for many.',
   }),
   credentialsDir: optional({
     env: 'WINDLASS_CREDENTIALS_DIR',
@@ -111,7 +111,7 @@ export const PROCESS = {
     parse: parseRedisUrl,
     commands: ['server', 'worker', 'all', 'plan', 'doctor'],
     required: ['server', 'worker', 'all'],
-    doc: '`redis://`, `rediss://` or, with sentinels, `redis+sentinel://host:port,host:port/master`. No Redis Cluster.',
+    doc: '`redis://`, `rediss://` or, with sentinels, `redis+sentinel://host:port,host:port/master`. No Redis Cluster. A password belongs into the setting below, or into variable or file: all on a machine can read a flag.',
   }),
   redisPassword: secret({
     env: 'WINDLASS_REDIS_PASSWORD',
@@ -314,7 +314,7 @@ export const CLUSTER = {
     parse: parseBearerTokens,
     ofOneCluster: true,
     commands: ['server'],
-    doc: 'Bearer tokens with commas between, read at start: who has one may send events of Knative for this cluster. Knative itself sends none: a gateway before the server has to add it.',
+    doc: 'Bearer tokens of 24 or more characters each, with commas between, read at start: who has one may send events of Knative for this cluster. Knative itself sends none: a gateway before the server has to add it.',
   }),
   knativeOidcIssuer: optional({
     env: 'WINDLASS_KNATIVE_OIDC_ISSUER',
