@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { render } from '../../infra/helm.ts'
-import type { Json } from '../apiserver/admin.ts'
+import type { Admin, Json } from '../apiserver/admin.ts'
 import { buildScheduler } from '../apiserver/build.ts'
 import { startApiServer } from '../apiserver/start.ts'
 import { deploymentsOf, objectsOf } from './pods.ts'
@@ -12,15 +12,26 @@ import { deploymentsOf, objectsOf } from './pods.ts'
 const IMAGE = { repository: 'registry.example.com/windlass' }
 
 /** The Pod of a Deployment, as its ReplicaSet would make it. */
-async function podOf(mode: 'single' | 'split', deployment: string): Promise<Json> {
-  const found = deploymentsOf(objectsOf(await render({ image: IMAGE, mode }))).find(
+async function podOf(mode: 'single' | 'split', deployment: string, values: object = {}): Promise<Json> {
+  const found = deploymentsOf(objectsOf(await render({ image: IMAGE, mode, ...values }))).find(
     ({ metadata }) => metadata.name === deployment,
   )
   const { metadata, spec } = found.spec.template
   return { apiVersion: 'v1', kind: 'Pod', metadata: { ...metadata, name: deployment, namespace: 'windlass' }, spec }
 }
 
-t.test('the scheduler starts no worker of one mode before the last Pod of the other is gone', async (t) => {
+interface Scheduling {
+  admin: Admin
+  create: (pod: Json) => Promise<void>
+  end: (name: string) => Promise<void>
+  /** Why a Pod can't be placed, or `bound`. */
+  said: (name: string) => Promise<string>
+  /** Resolves to its node when a Pod is placed. */
+  bound: (name: string) => Promise<string>
+}
+
+/** A real API server and a real scheduler, with nodes of a cluster that waits for its cloud controller. */
+async function scheduling(t: Test, nodes: readonly Json[]): Promise<Scheduling> {
   const server = await startApiServer()
   const { admin } = server
   const kubeconfig = server.adminKubeconfig(join(t.testdir(), 'kubeconfig'))
@@ -38,8 +49,7 @@ t.test('the scheduler starts no worker of one mode before the last Pod of the ot
   })
   // No controller makes it here.
   await admin.create('ServiceAccount', 'windlass', { metadata: { name: 'default' } })
-  // A cluster that waits for its cloud controller.
-  for (const name of ['one', 'two']) await admin.createNode({ kind: 'Node', metadata: { name } })
+  for (const metadata of nodes) await admin.createNode({ kind: 'Node', metadata })
 
   const create = async (pod: Json) => void (await admin.create('Pod', 'windlass', pod))
   const end = async (name: string) =>
@@ -55,8 +65,13 @@ t.test('the scheduler starts no worker of one mode before the last Pod of the ot
   }
   const bound = async (name: string) => {
     while ((await said(name)) !== 'bound') await delay(50)
+    return String((await admin.get('Pod', 'windlass', name)).spec.nodeName)
   }
+  return { admin, create, end, said, bound }
+}
 
+t.test('the scheduler starts no worker of one mode before the last Pod of the other is gone', async (t) => {
+  const { create, end, said, bound } = await scheduling(t, [{ name: 'one' }, { name: 'two' }])
   const all = await podOf('single', 'windlass')
   const worker = await podOf('split', 'windlass-worker')
   const otherWorker = { ...worker, metadata: { ...worker.metadata, name: 'other-worker' } }
@@ -83,4 +98,34 @@ t.test('the scheduler starts no worker of one mode before the last Pod of the ot
   t.match(await said('windlass'), /anti-affinity rules/, 'one worker is left')
   await end('other-worker')
   await bound('windlass')
+})
+
+t.test('Redis is on a node of the control plane only where there is no other', async (t) => {
+  const labels = { 'node-role.kubernetes.io/control-plane': '' }
+  const planes = ['plane-1', 'plane-2', 'plane-3'].map((name) => ({ name, labels }))
+  const { admin, create, end, bound } = await scheduling(t, planes)
+  const redis = await podOf('split', 'windlass-redis')
+  await create(redis)
+  t.match(await bound('windlass-redis'), /^plane-/)
+  await end('windlass-redis')
+
+  await admin.createNode({ kind: 'Node', metadata: { name: 'other' } })
+  await create({ ...redis, metadata: { ...redis.metadata, name: 'first' } })
+  t.equal(await bound('first'), 'other')
+  await end('first')
+  await create({ ...redis, metadata: { ...redis.metadata, name: 'second' } })
+  t.equal(await bound('second'), 'other')
+
+  const affinity = {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [
+          { matchExpressions: [{ key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' }] },
+        ],
+      },
+    },
+  }
+  await end('second')
+  await create(await podOf('split', 'windlass-redis', { affinity }))
+  t.match(await bound('windlass-redis'), /^plane-/, 'what the values require counts')
 })

@@ -17,7 +17,8 @@ annotations:
 {{- end }}
 {{- end }}
 
-{{- /* What all Pods have in common: `root`, `account` if it has one, `graceful` if runs have to end, `apartFrom` of another install. */}}
+{{- /* What all Pods have in common: `root`, `account` if it has one, `graceful` if runs have to end, `apartFrom` of another install, `avoids` nodes
+with a label. */}}
 {{- define "windlass.pod" -}}
 {{- if .account }}
 serviceAccountName: {{ .account }}
@@ -76,6 +77,14 @@ securityContext:
   {{- $_ := set $affinity "podAntiAffinity" $anti }}
 # Workers of two installs have no Redis in common, and so no lock: those of one begin when the last Pod of the other is
 # gone. All Linux nodes together are one place here.
+{{- end }}
+{{- if .avoids }}
+  {{- $nodes := $affinity.nodeAffinity | default dict }}
+  {{- $preference := dict "matchExpressions" (list (dict "key" .avoids "operator" "DoesNotExist")) }}
+  {{- $preferred := $nodes.preferredDuringSchedulingIgnoredDuringExecution | default list }}
+  {{- $preferred = append $preferred (dict "weight" 100 "preference" $preference) }}
+  {{- $_ := set $nodes "preferredDuringSchedulingIgnoredDuringExecution" $preferred }}
+  {{- $_ := set $affinity "nodeAffinity" $nodes }}
 {{- end }}
 {{- with $affinity }}
 affinity:
