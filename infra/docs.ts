@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { FORWARDER_METRICS } from '../src/cli/forwarder-metrics.ts'
 import { defaultOf } from '../src/cli/help.ts'
 import { annotationsPage } from '../src/cloud/hcloud/load-balancers/annotations-page.ts'
 import { COMMANDS, fileEnvOf, purposeOf, type Setting } from '../src/config/setting.ts'
@@ -122,14 +123,14 @@ function ignoredRow({ flag, env = '', ignored = '' }: Setting): string {
 function metricsPage(): string {
   return `# Metrics
 
-<!-- Made by infra/docs.ts from src/telemetry/metrics.ts: change it there. -->
+<!-- Made by infra/docs.ts from src/telemetry/metrics.ts and src/cli/forwarder-metrics.ts: change it there. -->
 
-Server, worker and \`all\` serve these at \`/metrics\`, with Node's own (\`process_…\`, \`nodejs_…\`) beside them; a role has values only of what it does itself. Names without \`windlass_\` are those of the replaced controllers. A forwarder has metrics of its own, \`windlass_forwarder_…\`, each with its help.
+Server, worker and \`all\` serve these at \`/metrics\`, with Node's own (\`process_…\`, \`nodejs_…\`) beside them; a role has values only of what it does itself. Names without \`windlass_\` are those of the replaced controllers. A forwarder serves \`windlass_forwarder_…\` alone, and \`all\` these too.
 
 ${[
   row('name', 'type', 'labels', 'what it tells'),
   row('---', '---', '---', '---'),
-  ...Object.entries(METRICS).map(([name, { type, labels, help }]) =>
+  ...Object.entries({ ...METRICS, ...FORWARDER_METRICS }).map(([name, { type, labels, help }]) =>
     row(`\`${name}\``, type, labels.map((label) => `\`${label}\``).join(' ') || '–', help),
   ),
 ].join('\n')}

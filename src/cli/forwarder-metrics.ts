@@ -1,6 +1,7 @@
 import type { ForwarderStats } from '../forwarder/forwarder.ts'
 
 interface Row {
+  /** Behind `windlass_forwarder_`. */
   name: string
   type: 'counter' | 'gauge'
   help: string
@@ -42,14 +43,23 @@ const ROWS: { [K in Exclude<keyof ForwarderStats, 'epoch' | 'trouble'>]: Row } =
   },
 }
 
+/** Every metric of a forwarder, for the reference. */
+export const FORWARDER_METRICS = Object.fromEntries(
+  Object.values(ROWS).map(({ name, type, help }) => [fullName(name), { type, labels: ['cluster'], help }]),
+)
+
 /** The numbers of forwarders, by cluster, as Prometheus text; without the library, which would double what a forwarder weighs. */
 export function forwarderMetrics(forwarders: ReadonlyMap<string, ForwarderStats>): string {
   const lines = Object.entries(ROWS).flatMap(([key, { name, type, help, scale = 1 }]) => {
-    const full = `windlass_forwarder_${name}`
+    const full = fullName(name)
     const samples = [...forwarders].map(
       ([cluster, stats]) => `${full}{cluster="${cluster}"} ${Number(stats[key as keyof typeof ROWS]) * scale}`,
     )
     return [`# HELP ${full} ${help}`, `# TYPE ${full} ${type}`, ...samples]
   })
   return `${lines.join('\n')}\n`
+}
+
+function fullName(name: string): string {
+  return `windlass_forwarder_${name}`
 }

@@ -10,7 +10,7 @@ export interface Http {
 
 /** One finished request, for the metrics. */
 export interface RequestReport {
-  api: 'hcloud' | 'robot' | 'hcloud-metadata' | 'cherry'
+  api: 'hcloud' | 'robot' | 'hcloud-metadata' | 'cherryservers'
   method: string
   /** Path with ids as `-`, without query. */
   endpoint: string

@@ -4,7 +4,14 @@ import t from 'tap'
 import { parse } from 'yaml'
 import { dashboardQueries } from '../../infra/dashboard.ts'
 import { forwarderMetrics } from '../../src/cli/forwarder-metrics.ts'
-import { METRICS } from '../../src/telemetry/metrics.ts'
+import type { ForwarderStats } from '../../src/forwarder/forwarder.ts'
+import { createMetrics, METRICS } from '../../src/telemetry/metrics.ts'
+
+const STATS: ForwarderStats = {
+  ...{ ready: true, objects: 1, pending: 0, lagMs: 0, sent: 1, acknowledged: 1, refused: 0, requests: 1, retries: 0 },
+  ...{ filtered: 0, relists: 0, watchRestarts: 0, lastAcknowledgedMs: 0, lastSignOfLifeMs: 0, epoch: 'e' },
+  trouble: undefined,
+}
 
 interface Rule {
   alert: string
@@ -78,6 +85,23 @@ t.test('alerts and dashboard ask for metrics and labels that the roles have', as
       for (const label of [...labels, ...grouping]) t.ok(metrics.get(metric)?.includes(label), `${label} of ${metric}`)
     }
   }
+})
+
+t.test('every metric that a role serves is in the reference, with its labels', async (t) => {
+  const page = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+  const rows = new Map(
+    [...page.matchAll(/^\| `(\w+)` \| (\w+) \| ([^|]*) \|/gm)].map(([, name = '', type, labels]) => [
+      name,
+      { type, labels },
+    ]),
+  )
+  const served = `${await createMetrics({ process: true }).text()}\n${forwarderMetrics(new Map([['c', STATS]]))}`
+  const types = [...served.matchAll(/^# TYPE (\S+) (\S+)$/gm)]
+  t.ok(types.length > 40)
+  for (const [, name = '', type] of types)
+    if (!/^(process|nodejs)_/.test(name)) t.equal(rows.get(name)?.type, type, name)
+  for (const [, name = ''] of served.matchAll(/^(windlass_forwarder_\w+)\{cluster="c"\}/gm))
+    t.equal(rows.get(name)?.labels, '`cluster`')
 })
 
 t.test('each alert says what is wrong and what to do', async (t) => {

@@ -47,7 +47,7 @@ export function createCherryClient(options: CherryClientOptions) {
     const started = performance.now()
     const report = (status?: number) => {
       const seen = { method, endpoint: endpointOf(path), durationMs: performance.now() - started }
-      options.onRequest?.({ api: 'cherry', ...seen, ...(status === undefined ? {} : { status }) })
+      options.onRequest?.({ api: 'cherryservers', ...seen, ...(status === undefined ? {} : { status }) })
       tellRequest(call, 'cherryservers', seen, status)
     }
     let response: HttpResponse
