@@ -37,7 +37,7 @@ export class FirstContact {
     return this.#silent.size === this.#cluster.clouds.length ? this.problem : undefined
   }
 
-  /** One try, at the start. Throws `permanent` when a credential or a setting is refused; other troubles stay in `problem`. */
+  /** One try, at the start. Throws `permanent` when all clouds refuse a credential or a setting; other troubles stay in `problem`. */
   async attempt(): Promise<void> {
     const patience = new AbortController()
     try {
@@ -52,9 +52,7 @@ export class FirstContact {
     for (let waitMs = RETRY_MS.first; this.#silent.size > 0 && !this.#stopped.signal.aborted; waitMs *= 2) {
       await delay(Math.min(waitMs, RETRY_MS.longest), undefined, { signal: this.#stopped.signal }).catch(() => {})
       if (this.#stopped.signal.aborted) return
-      await this.#askAll().catch((error) =>
-        this.#log.error({ error: messageOf(error) }, 'a cloud refuses this cluster: put the setting right'),
-      )
+      await this.#askAll().catch(() => {})
     }
     if (this.#silent.size === 0) this.#log.info('all clouds have answered')
   }
@@ -65,7 +63,9 @@ export class FirstContact {
 
   async #askAll(): Promise<void> {
     const answers = await Promise.allSettled([...this.#silent.keys()].map((cloud) => this.#ask(cloud)))
-    for (const answer of answers) if (answer.status === 'rejected') throw answer.reason
+    const refused = answers.filter((answer) => answer.status === 'rejected')
+    // A cloud that refuses holds up its own part only, as long as there is another.
+    if (refused.length > 0 && refused.length === this.#cluster.clouds.length) throw refused[0]?.reason
   }
 
   #ask(cloud: CloudProvider): Promise<void> {
@@ -83,7 +83,10 @@ export class FirstContact {
     } catch (error) {
       const message = messageOf(error)
       this.#silent.set(cloud, message)
-      if (kindOf(error) === 'permanent') throw error
+      if (kindOf(error) === 'permanent') {
+        this.#log.error({ cloud: cloud.name, error: message }, 'the cloud refuses this cluster: put the setting right')
+        throw error
+      }
       this.#log.warn({ cloud: cloud.name, error: message }, 'the cloud does not answer yet')
     }
   }

@@ -108,6 +108,28 @@ t.test('a cloud that does not answer at the start holds up its own part only', a
     })
 })
 
+t.test(
+  'a credential that is refused at the start holds up its own cloud only, and two of them end the process',
+  async (t) => {
+    const wrong = { cherry: { CHERRY_API_KEY: 'refused' }, hcloud: { HCLOUD_TOKEN: 'w'.repeat(64) } }
+    for (const [cloud, env] of Object.entries(wrong))
+      await t.test(cloud, async (t) => {
+        const world = await startMixedWorld()
+        t.teardown(() => world.stop())
+        await Promise.all(['h1', 'c1'].map((name) => world.addNode(name)))
+        const all = world.start('all', { env })
+        const { host, port } = await all.logged('the server listens')
+        await nodesReady(world, [cloud === 'cherry' ? 'h1' : 'c1'])
+        const ready = await fetch(`http://${host}:${port}/readyz`)
+        t.equal(ready.status, 503)
+        t.match(await ready.text(), cloud === 'cherry' ? /CHERRY_API_KEY/ : /HCLOUD_TOKEN/)
+      })
+    const world = await startMixedWorld()
+    t.teardown(() => world.stop())
+    t.equal(await world.start('all', { env: { ...wrong.cherry, ...wrong.hcloud } }).exited, 1)
+  },
+)
+
 t.test('where no cloud answers, nothing is touched', async (t) => {
   const world = await startWorld({ clouds: ['hcloud', 'cherry'] })
   t.teardown(() => world.stop())
