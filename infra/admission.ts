@@ -9,12 +9,40 @@ export const ADMISSION_PATH = 'k8s/admission/hetzner-annotations.yaml'
 
 const NAME = 'windlass-hetzner-annotations'
 
-/** The policy and its binding. It refuses nothing that the controller takes, whatever the controller's settings are. */
+/**
+ * A policy that refuses, and one that warns of what is wrong under some settings of the controller. Nothing is refused that the controller
+ * takes, whatever its settings are.
+ */
 export function admissionPolicy(): string {
+  const head =
+    '# Made by infra/docs.ts from the table in src/cloud/hcloud/load-balancers/annotations.ts: change it there.\n' +
+    '# Optional, for Kubernetes 1.30 and newer.\n'
+  const names = Object.keys(ANNOTATIONS) as AnnotationName[]
+  const manifests = [
+    ...bound(
+      NAME,
+      'Deny',
+      names.filter((name) => !OF_A_NETWORK.has(name)).flatMap((name) => validation(name)),
+    ),
+    ...bound(
+      `${NAME}-of-a-network`,
+      'Warn',
+      [...OF_A_NETWORK].flatMap((name) => validation(name, WITH_NETWORK)),
+    ),
+  ]
+  return `${head}${manifests.map((manifest) => stringify(manifest, { lineWidth: 0 })).join('---\n')}`
+}
+
+/** Looked at only where `HCLOUD_NETWORK` is set, which the API server does not know. */
+const OF_A_NETWORK: ReadonlySet<AnnotationName> = new Set(['private-ipv4', 'private-subnet-ip-range'])
+const WITH_NETWORK = 'is not right where HCLOUD_NETWORK is set'
+
+/** A policy and its binding. */
+function bound(name: string, action: 'Deny' | 'Warn', validations: object[]): object[] {
   const policy = {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicy',
-    metadata: { name: NAME },
+    metadata: { name },
     spec: {
       // An expression that can't be evaluated must not keep a Service out.
       failurePolicy: 'Ignore',
@@ -40,36 +68,32 @@ export function admissionPolicy(): string {
             "oldObject != null && has(oldObject.spec.type) && oldObject.spec.type == 'LoadBalancer' && has(oldObject.metadata.annotations) ? oldObject.metadata.annotations : {}",
         },
       ],
-      validations: (Object.keys(ANNOTATIONS) as AnnotationName[]).flatMap(validation),
+      validations,
     },
   }
   const binding = {
     apiVersion: 'admissionregistration.k8s.io/v1',
     kind: 'ValidatingAdmissionPolicyBinding',
-    metadata: { name: NAME },
-    spec: { policyName: NAME, validationActions: ['Deny'] },
+    metadata: { name },
+    spec: { policyName: name, validationActions: [action] },
   }
-  const head =
-    '# Made by infra/docs.ts from the table in src/cloud/hcloud/load-balancers/annotations.ts: change it there.\n' +
-    '# Optional, for Kubernetes 1.30 and newer.\n'
-  const yaml = (manifest: object) => stringify(manifest, { lineWidth: 0 })
-  return `${head}${yaml(policy)}---\n${yaml(binding)}`
+  return [policy, binding]
 }
 
-function validation(name: AnnotationName): object[] {
+function validation(name: AnnotationName, wrong = 'is not right'): object[] {
   const kind: AnnotationKind<unknown> = ANNOTATIONS[name].kind
   const check = checkOf(kind)
   const used = USED[name]
-  if (check === undefined || used === 'unknown') return []
+  if (check === undefined) return []
   const key = `'${PREFIX}${name}'`
   const value = `variables.now[${key}]`
   const unchanged = `${key} in variables.before && variables.before[${key}] == ${value}`
   const unused = used === undefined ? [] : [`!(${used})`]
-  const message = `annotation ${PREFIX}${name} has a value that is not right, write ${kind.values.replaceAll('`', '')}`
+  const message = `annotation ${PREFIX}${name} has a value that ${wrong}, write ${kind.values.replaceAll('`', '')}`
   return [
     {
       expression: [`!(${key} in variables.now)`, `(${unchanged})`, ...unused, `(${check(value)})`].join(' || '),
-      messageExpression: `'annotation ${PREFIX}${name}: "' + ${value} + '" is not right, write ${kind.values.replaceAll('`', '').replaceAll("'", "\\'")}'`,
+      messageExpression: `'annotation ${PREFIX}${name}: "' + ${value} + '" ${wrong}, write ${kind.values.replaceAll('`', '').replaceAll("'", "\\'")}'`,
       message,
       reason: 'Invalid',
     },
@@ -85,12 +109,9 @@ const TRIGGERS = ['health-check-port', 'health-check-interval', 'health-check-ti
 const usesHttpCheck = `(${isHttp('health-check-protocol')}) || (!(${present('health-check-protocol')}) && ${isHttp('protocol')} && (${TRIGGERS.map(present).join(' || ')}))`
 
 /**
- * When the controller looks at an annotation, for those at which it does not always look. `unknown`: that depends on the controller's
- * settings, which the API server does not know.
+ * When the controller looks at an annotation, for those at which it does not always look.
  */
 const USED: Partial<Record<AnnotationName, string>> = {
-  'private-ipv4': 'unknown',
-  'private-subnet-ip-range': 'unknown',
   'disable-private-ingress': `!(${present('hostname')})`,
   'ipv6-disabled': `!(${present('hostname')})`,
   'http-certificates': `!(${isManaged})`,
@@ -117,6 +138,8 @@ function raw(pattern: string): string {
 const like = (pattern: string) => (value: string) => `${value}.matches(${raw(pattern)})`
 const trimmed = (pattern: string) => like(`^${blanks()}(?:${pattern})${blanks()}$`)
 
+const BYTE = '(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])'
+const IPV4 = String.raw`${BYTE}(?:\.${BYTE}){3}`
 const NUMBER = String.raw`(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)`
 const UNIT = '(?:ns|us|µs|μs|ms|s|m|h)'
 const SELECTOR_BLANK = String.raw`[ \t\r\n]*`
@@ -148,6 +171,8 @@ const CHECKS = new Map<AnnotationKind<never> | AnnotationKind<unknown>, (value: 
   [kinds.hostHeader, trimmed(`${solid()}*`)],
   [kinds.urlPath, trimmed(`/${solid('#')}*`)],
   [kinds.cookieName, trimmed("[!#$%&'*+.^_`|~0-9A-Za-z-]+")],
+  [kinds.ipv4, like(`^${blanks()}(?:${IPV4})?${blanks()}$`)],
+  [kinds.ipv4Network, trimmed(`${IPV4}/0{0,3}(?:[0-9]|[12][0-9]|3[0-2])`)],
   [kinds.statusCodes, like(`^${blanks()}[0-9?*]{1,3}${blanks()}(?:,${blanks()}[0-9?*]{1,3}${blanks()})*$`)],
 ])
 

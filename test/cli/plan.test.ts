@@ -168,6 +168,27 @@ t.test('a place that is there is asked for once in a plan, and not for a load ba
   t.equal(asked(), 1)
 })
 
+t.test(
+  'an annotation that is misspelt is told with the nearest, also where nothing comes of the Service',
+  async (t) => {
+    const noPlace = { HCLOUD_LOAD_BALANCERS_LOCATION: '' }
+    const annotations = { [`${LB}locatoin`]: 'fsn1', [`${LB}qqqqqqqqqqqq`]: 'x', 'example.com/location': 'x' }
+    const nearest = /locatoin is unknown.*, the nearest is load-balancer\.hetzner\.cloud\/location$/
+    const failing = await world(t, noPlace)
+    failing.addService('web', annotations)
+    const { faults = [] } = (await failing.json()).item('Service/default/web') ?? {}
+    t.match(faults, [/neither .*location nor .*network-zone set/, nearest])
+    t.equal(faults.length, 2)
+    const good = await world(t)
+    good.addService('web', annotations)
+    const { notes = [] } = (await good.json()).item('Service/default/web') ?? {}
+    t.match(
+      notes.filter(({ reason }) => reason === 'AnnotationIgnored').map(({ message }) => message),
+      [nearest, /qqqqqqqqqqqq is unknown and has no effect$/],
+    )
+  },
+)
+
 t.test('beside what can not be, the targets of what is there are shown', async (t) => {
   const { json, hcloud, addNode, addService } = await world(t)
   const service = addService('web', { [`${LB}protocol`]: 'quic' })

@@ -158,6 +158,57 @@ t.test('the committed policy, on the real API server', async (t) => {
     t.equal(await refusal({ protocol: 'x' }, { loadBalancerClass: 'example.com/x' }), undefined, 'of another class')
   })
 
+  await t.test(
+    'what is wrong only where the controller has a network is warned of, as the controller then refuses it',
+    async (t) => {
+      const warnings = async (annotations: Record<string, string>) => {
+        const body = JSON.stringify({
+          apiVersion: 'v1',
+          kind: 'Service',
+          metadata: { name: 'web', annotations: prefixed(annotations) },
+          spec: { type: 'LoadBalancer', ports: [{ port: 80 }] },
+        })
+        const path = '/api/v1/namespaces/default/services'
+        const headers = { 'content-type': 'application/json' }
+        const request = { method: 'POST', path, query: { dryRun: 'All' }, headers, body, timeoutMs: 10_000 }
+        const { status, headers: said } = await connection.request(request)
+        t.equal(status, 201, 'it comes in all the same')
+        return String(said.warning ?? '')
+      }
+      await eventually(async () => (await warnings({ 'private-ipv4': 'x' })) !== '', 'the second policy is in force')
+      for (const [name, values] of Object.entries({
+        'private-ipv4': [
+          '10.0.0.5',
+          '',
+          ` 10.0.0.5${BLANK}`,
+          '10.0.0',
+          '10.0.0.256',
+          '010.0.0.1',
+          'x',
+          '10.0.0.1/24',
+          '::1',
+        ],
+        'private-subnet-ip-range': [
+          '10.0.0.0/24',
+          ' 10.0.0.0/0 ',
+          '10.0.0.0/032',
+          '10.0.0.0',
+          '10.0.0.0/33',
+          '',
+          '10.0.0.0/0001',
+          '::/64',
+          'x',
+        ],
+      }))
+        for (const value of values) {
+          const parsed = ANNOTATIONS[name as AnnotationName].kind.parse(value)
+          const said = await warnings({ [name]: value })
+          t.equal('fault' in parsed, said !== '', `${name}: "${value}" ${said}`)
+          if (said !== '') t.match(said, /is not right where HCLOUD_NETWORK is set, write (IPv4 address|CIDR)/)
+        }
+    },
+  )
+
   await t.test('a Service that was wrong before can be changed and deleted, and not made worse', async (t) => {
     const at = { namespace: 'default', name: 'old' }
     const policies = custom('admissionregistration.k8s.io', 'v1', '', 'validatingadmissionpolicybindings', false)

@@ -76,6 +76,9 @@ t.test('what has no effect is said, unless an old version wrote it', async (t) =
     'http-cookie-lifetime': '1900ms',
   })
   t.strictSame(faults, [])
-  t.match(remarks, [/health-check-intervall is unknown/, /"1900ms" is taken as 1s/])
+  t.match(remarks, [
+    /health-check-intervall is unknown and has no effect, the nearest is load-balancer\.hetzner\.cloud\/health-check-interval$/,
+    /"1900ms" is taken as 1s/,
+  ])
   t.equal(remarks.length, 2)
 })

@@ -1,3 +1,4 @@
+import { nearest } from '../../../config/nearest.ts'
 import type { HcloudLoadBalancerDefaults } from '../../../config/types.ts'
 import {
   type AnnotationKind,
@@ -191,6 +192,8 @@ export interface ParsedAnnotations {
   faults: { name: AnnotationName; message: string }[]
   /** What was taken otherwise than written, or not at all. */
   remarks: string[]
+  /** Of these, names that look like one of ours: a slip may be why something is missing. */
+  slips: string[]
 }
 
 /** Written by old versions of the replaced controller; no use, and no mistake. */
@@ -201,11 +204,17 @@ export function parseAnnotations(annotations: Readonly<Record<string, string>>):
   const values: Record<string, unknown> = {}
   const faults: ParsedAnnotations['faults'] = []
   const remarks: string[] = []
+  const slips: string[] = []
   for (const [key, raw] of Object.entries(annotations)) {
     if (!key.startsWith(PREFIX)) continue
     const name = key.slice(PREFIX.length)
     if (!isAnnotationName(name)) {
-      if (!IGNORED.has(name)) remarks.push(`annotation ${key} is unknown and has no effect`)
+      if (IGNORED.has(name)) continue
+      const hint = nearest(name, Object.keys(ANNOTATIONS))
+      remarks.push(
+        `annotation ${key} is unknown and has no effect${hint === undefined ? '' : `, the nearest is ${PREFIX}${hint}`}`,
+      )
+      if (hint !== undefined) slips.push(`annotation ${key} is unknown, the nearest is ${PREFIX}${hint}`)
       continue
     }
     const annotation: Annotation<unknown> = ANNOTATIONS[name]
@@ -219,7 +228,7 @@ export function parseAnnotations(annotations: Readonly<Record<string, string>>):
         )
     }
   }
-  return { values: values as AnnotationValues, faults, remarks }
+  return { values: values as AnnotationValues, faults, remarks, slips }
 }
 
 /** Where the value in use of an annotation was written, for people: the annotation, else the setting that stands in for it. */

@@ -51,13 +51,15 @@ export interface Wish {
   faultsIfAttached: string[]
   /** Which targets are wanted is known in spite of all faults. */
   targetsKnown: boolean
+  /** Annotations that look misspelt, for when nothing comes of the Service and the notes with it. */
+  slips: string[]
   notes: Note[]
 }
 
 /** Pure. */
 export function desire(service: ServiceProjection, nodes: readonly NodeProjection[], options: DesireOptions): Wish {
   const { defaults } = options
-  const { values, faults: annotationFaults, remarks } = parseAnnotations(service.annotations)
+  const { values, faults: annotationFaults, remarks, slips } = parseAnnotations(service.annotations)
   const unused = unusedAnnotations(values, options)
   const used = annotationFaults.filter(({ name }) => !unused.has(name))
   const faultsOf = (which: (name: AnnotationName) => boolean) =>
@@ -113,6 +115,7 @@ export function desire(service: ServiceProjection, nodes: readonly NodeProjectio
     faultsIfMade: faultsOf((name) => IF_MADE.has(name)),
     faultsIfAttached: faultsOf((name) => IF_ATTACHED.has(name)),
     targetsKnown: !lacksNetwork && faultsOf((name) => OF_TARGETS.has(name)).length === 0,
+    slips,
     notes,
   }
 }

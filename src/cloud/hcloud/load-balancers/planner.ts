@@ -67,7 +67,7 @@ export function createPlanner(
   async function plan(service: ServiceProjection, nodes: readonly NodeProjection[], call: Call): Promise<HcloudPlan> {
     const wish = desire(service, nodes, desireOptions)
     const { desired } = wish
-    if (wish.faults.length > 0 && !wish.targetsKnown) throw invalid(service, wish.faults)
+    if (wish.faults.length > 0 && !wish.targetsKnown) throw invalid(service, [...wish.faults, ...wish.slips])
     const observed = await findForService(service, desired.name, reads, call)
     const networkId = await network.id(call)
     const { faults, notes } = settleFaults(wish, observed, networkId)
@@ -142,23 +142,25 @@ export function createPlanner(
    */
   async function planTargets(
     service: ServiceProjection,
-    { desired, targetsKnown, notes }: Wish,
+    { desired, targetsKnown, slips, notes }: Wish,
     observed: LoadBalancer | undefined,
     networkId: number | undefined,
     faults: readonly string[],
     call: Call,
   ): Promise<HcloudPlan> {
     const fault = invalid(service, faults)
+    // Without a plan nobody hears of the notes.
+    const nothing = () => invalid(service, [...faults, ...slips])
     const ours = observed?.labels[OWNER_LABEL] === service.uid
     const reaches = !desired.usePrivateIp || observed?.privateNets.some((net) => net.network === networkId)
-    if (!observed || !ours || !reaches || !targetsKnown) throw fault
+    if (!observed || !ours || !reaches || !targetsKnown) throw nothing()
     const {
       wanted,
       faults: robotFaults,
       notes: targetNotes,
     } = await want(service, desired, { observed }, networkId, call)
     const planned = planOnlyTargets(wanted, observed)
-    if (planned.changes.length === 0) throw fault
+    if (planned.changes.length === 0) throw nothing()
     return {
       changes: planned.changes,
       notes: [...notes, ...targetNotes, ...planned.notes],
