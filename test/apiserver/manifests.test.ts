@@ -188,3 +188,15 @@ t.test('no worker of one install starts while a Pod of the other is there: they 
     )
   }
 })
+
+t.test('deleting the files of an install, one by one, takes neither a Secret nor a namespace', (t) => {
+  const kinds = new Set<string>()
+  for (const folder of ['base', 'single', 'split'])
+    for (const { kind, metadata } of manifestsOf(folder)) {
+      if (kind !== 'Namespace') kinds.add(kind)
+      else t.same([folder, metadata.name], ['base', 'windlass'], 'it has a file of its own')
+    }
+  t.same(objectsOf(readFileSync(join(K8S, 'base/namespace.yaml'), 'utf8')).length, 1)
+  t.notOk(kinds.has('Secret'))
+  t.end()
+})
