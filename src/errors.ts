@@ -77,8 +77,10 @@ export function kindOf(error: unknown): ErrorKind {
   return error instanceof WindlassError ? error.kind : 'transient'
 }
 
-/** The message of anything that was thrown, with its causes, on one line. */
+/** The message of anything that was thrown, with its causes, on one line. A cause that the message has in it already is not said again. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  return error.cause === undefined ? error.message : `${error.message}: ${messageOf(error.cause)}`
+  if (error.cause === undefined) return error.message
+  const cause = messageOf(error.cause)
+  return error.message.includes(cause) ? error.message : `${error.message}: ${cause}`
 }

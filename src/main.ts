@@ -47,7 +47,8 @@ async function main(argv: readonly string[], env: NodeJS.ProcessEnv): Promise<nu
   }
 
   const log = await loggerOf(loaded.settings, command)
-  for (const { name, message } of loaded.notices) log.warn({ setting: name, notice: message }, 'setting noticed')
+  for (const { name, message, harmless } of loaded.notices)
+    log[harmless ? 'info' : 'warn']({ setting: name, notice: message }, 'setting noticed')
   const { traces } = loaded.settings
   try {
     if (traces) await startTraces({ ...traces, service: `windlass-${command}`, version: VERSION, log })

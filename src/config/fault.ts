@@ -7,7 +7,10 @@ export interface Fault {
 }
 
 /** Something that works, and that its user may want to know. */
-export type Notice = Fault
+export interface Notice extends Fault {
+  /** Nothing is lost: it stands there for what is replaced. */
+  harmless?: boolean
+}
 
 /** What was given, fit for a message: short, on one line, without passwords in URLs. */
 export function quoted(text: string): string {

@@ -383,7 +383,7 @@ function noticesOfGates(gates: ReadonlyMap<string, boolean> | undefined, told: r
 }
 
 function noticeOf(name: string, setting: Setting | undefined): Notice[] {
-  return setting?.ignored === undefined ? [] : [{ name, message: `has no effect: ${setting.ignored}` }]
+  return setting?.ignored === undefined ? [] : [{ name, message: `has no effect: ${setting.ignored}`, harmless: true }]
 }
 
 /** Variables that look like a setting with a slip. Others may begin so too: Kubernetes makes some from the names of Services. */

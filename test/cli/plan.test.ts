@@ -189,6 +189,32 @@ t.test(
   },
 )
 
+t.test(
+  'a subject in other letters is met with the right one, and one of a controller that is off is told so',
+  async (t) => {
+    const { plan, json, addService, addNode } = await world(t)
+    addService('shop')
+    addNode('w1')
+    for (const [written, right] of [
+      ['service/default/shop', 'Service/default/shop'],
+      ['svc/default/shop', 'Service/default/shop'],
+      ['Service/default/shpo', 'Service/default/shop'],
+      ['nodes/w1', 'Node/w1'],
+    ] as const) {
+      const { code, errors } = await plan(written)
+      t.equal(code, 1)
+      t.ok(errors.includes(`has no ${written} that a cloud controller has to do with. Did you mean ${right}?`), errors)
+    }
+    t.match((await plan('x')).errors, /has no x that .* Write for example Node\/worker-1/)
+    const off = await json('--controllers=-service', 'Service/default/shop')
+    t.equal(off.code, 0)
+    t.match(off.item('Service/default/shop'), {
+      changes: [],
+      skipped: /Service controller is off: --controllers leaves out/,
+    })
+  },
+)
+
 t.test('beside what can not be, the targets of what is there are shown', async (t) => {
   const { json, hcloud, addNode, addService } = await world(t)
   const service = addService('web', { [`${LB}protocol`]: 'quic' })

@@ -105,6 +105,16 @@ t.test('a port that is taken is told with the setting that says which', async (t
   t.notMatch(refused.output, '"stack"', 'a sentence for an admin needs no stack')
 })
 
+t.test('flags of the replaced controllers that have no effect are no warning, a slip is', async (t) => {
+  const env = { WINDLASS_REDIS_URL: 'redis://127.0.0.1:1', WINDLASS_LISTEN: '192.0.2.1:1', WINDLASS_WEBHOOK_KEYS: KEY }
+  const { output } = await windlass(['server', '--leader-elect=true'], { ...env, WINDLASS_REDIS_URLL: 'x' })
+  const noticed = lines(output).filter(({ msg }) => msg === 'setting noticed')
+  t.match(noticed, [
+    { level: 'info', setting: '--leader-elect', notice: /^has no effect: / },
+    { level: 'warn', setting: 'WINDLASS_REDIS_URLL' },
+  ])
+})
+
 t.test('without the package for lines that people read, lines are JSON and say so', async (t) => {
   // Not below a folder with all packages.
   const root = mkdtempSync(join(tmpdir(), 'windlass-without-'))

@@ -448,7 +448,7 @@ t.test('flags of the framework take effect, or tell why not', async (t) => {
   })
   t.notOk(cluster?.framework.controllers.has('node-route-controller'))
   t.match(notices, /--leader-elect has no effect: jobs have one run at a time/)
-  t.match(notices, /--allow-untagged-cloud has no effect/)
+  t.match(notices, /--allow-untagged-cloud has no effect: the replaced controllers make nothing of it either/)
   await refused(t, HETZNER, /--node-monitor-period "0s" is too short/, { 'node-monitor-period': '0s' })
   await refused(t, HETZNER, /--controllers "\*,-rout" names an unknown controller.*nearest is route/, {
     controllers: '*,-rout',

@@ -1,4 +1,5 @@
 import type { Call } from '../../call.ts'
+import { nearest } from '../../config/nearest.ts'
 import type { Cluster } from '../../controllers/cluster.ts'
 import type { ApiServerTrust } from '../../controllers/control-plane-ip/health.ts'
 import { readFreshNodes } from '../../controllers/nodes.ts'
@@ -31,12 +32,13 @@ export async function planCluster(
 ): Promise<ClusterPlan> {
   const meant = (subject: string) => subjects.length === 0 || subjects.includes(subject)
   const nodes = (await readFreshNodes(cluster, call)).sort(byName)
-  const services = cluster.framework.controllers.has('service-lb-controller')
+  const servicesOn = cluster.framework.controllers.has('service-lb-controller')
+  const services = servicesOn
     ? (await cluster.kubernetes.list(SERVICES, { project: projectService }, call)).items
         .filter((service) => concerns(service, cluster))
         .sort(byName)
     : []
-  const work: { subject: string; plan: () => Promise<PlanItem> }[] = [
+  const all: { subject: string; plan: () => Promise<PlanItem> }[] = [
     ...nodes.map((node) => ({
       subject: subjectOf({ kind: 'Node', name: node.name }),
       plan: () => planOneNode(cluster, node, call),
@@ -45,7 +47,8 @@ export async function planCluster(
       subject: subjectOf({ kind: 'Service', ...service }),
       plan: () => planOneService(cluster, service, call),
     })),
-  ].filter(({ subject }) => meant(subject))
+  ]
+  const work = all.filter(({ subject }) => meant(subject))
   /** What is off is told to whoever asks for it by name. */
   const single = async (subject: string, off: string, plan: () => Promise<PlanItem | undefined>) => {
     const item = meant(subject) ? await plan() : undefined
@@ -53,18 +56,38 @@ export async function planCluster(
   }
   const routes = await single(ROUTES_SUBJECT, ROUTES_OFF, () => planAllRoutes(cluster, nodes, call))
   const address = await single(CONTROL_PLANE_ADDRESS_SUBJECT, ADDRESS_OFF, () => planControlPlaneAddress(cluster, call))
-  const known = new Set([...work.map(({ subject }) => subject), ROUTES_SUBJECT, CONTROL_PLANE_ADDRESS_SUBJECT])
+  const known = new Set([...all.map(({ subject }) => subject), ROUTES_SUBJECT, CONTROL_PLANE_ADDRESS_SUBJECT])
   const unknown = subjects.filter((subject) => !known.has(subject))
-  if (unknown.length > 0)
+  const off = unknown.filter((subject) => subject.startsWith('Service/') && !servicesOn)
+  const missing = unknown.filter((subject) => !off.includes(subject))
+  if (missing.length > 0) {
+    const similar = missing.flatMap((subject) => meantBy(subject, known) ?? [])
+    const toDo =
+      similar.length > 0
+        ? `Did you mean ${similar.join(', ')}?`
+        : `Write for example Node/worker-1, Service/default/web or ${ROUTES_SUBJECT}`
     throw permanent(
-      `Cluster ${cluster.id} has no ${unknown.join(', ')} that a cloud controller has to do with. Write for example Node/worker-1, Service/default/web or ${ROUTES_SUBJECT}`,
+      `Cluster ${cluster.id} has no ${missing.join(', ')} that a cloud controller has to do with. ${toDo}`,
     )
+  }
   const items: PlanItem[] = []
   for (let i = 0; i < work.length; i += AT_A_TIME)
     items.push(...(await Promise.all(work.slice(i, i + AT_A_TIME).map(({ plan }) => plan()))))
+  items.push(...off.map((subject) => ({ ...blank(subject), skipped: SERVICES_OFF })))
   return { cluster: cluster.id, items: [...items, ...(routes ? [routes] : []), ...(address ? [address] : [])] }
 }
 
+/** What was meant by a subject that is there but for its case, its plural, or a slip. */
+function meantBy(subject: string, known: ReadonlySet<string>): string | undefined {
+  const plain = (text: string) =>
+    text
+      .toLowerCase()
+      .replace(/^(?:nodes|no)\//, 'node/')
+      .replace(/^(?:services|svc)\//, 'service/')
+  return [...known].find((one) => plain(one) === plain(subject)) ?? nearest(subject, known, 2)
+}
+
+const SERVICES_OFF = 'the Service controller is off: --controllers leaves out service-lb-controller'
 const ROUTES_OFF =
   'pod routes are off: they need HCLOUD_NETWORK and --cluster-cidr, and neither HCLOUD_NETWORK_ROUTES_ENABLED nor --configure-cloud-routes as false'
 const ADDRESS_OFF = "no floating IP is the control plane's: that needs CHERRY_FIP_TAG"

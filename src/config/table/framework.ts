@@ -95,7 +95,7 @@ const WEBHOOKS = 'Windlass hosts no admission webhooks'
 const QUEUE = 'the queue decides, see `--concurrency`'
 const CLIENT = 'requests to Kubernetes are few, and limited by `--concurrency`'
 const LOGS = 'see `--log-level` and `--log-format`'
-const OBSOLETE = 'it has no effect in the replaced controllers either'
+const OBSOLETE = 'the replaced controllers make nothing of it either'
 const METRICS = 'metrics are always all there'
 const VERSIONS = 'Windlass has no versioned behaviour'
 
@@ -142,7 +142,7 @@ export const IGNORED: Group = Object.fromEntries([
   ...flags('emulation-forward-compatible runtime-config-emulation-forward-compatible', VERSIONS, true),
   ...variables('CHERRY_DEBUG', 'it would print the API key; see `--log-level`'),
   ...variables('CHERRY_AUTH_TOKEN', 'only `CHERRY_API_KEY` was ever used'),
-  ...variables('NODE_NAME', 'it has no effect in the replaced controller either since its version 1.19'),
+  ...variables('NODE_NAME', 'the replaced controller makes nothing of it either since its version 1.19'),
 ])
 
 function flags(names: string, why: string, isSwitch = false) {
