@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { SERVICES } from '../../src/kubernetes/resources.ts'
+import { NODES, SERVICES } from '../../src/kubernetes/resources.ts'
 import { cherryState } from '../integration/cherry-burst.ts'
 import { eventually, HCLOUD_TOKEN, isInitialised, startWorld, type World } from '../integration/world.ts'
 import { type HcloudSimulator, startHcloudSimulator } from '../simulators/hcloud/simulator.ts'
@@ -103,6 +103,34 @@ t.test(
     t.equal(addresses().length, 2)
   },
 )
+
+t.test('a token that shows nothing any more costs no node, though it showed its machine before', async (t) => {
+  const world = await startWorld({ kubernetes: 'simulator' })
+  t.teardown(() => world.stop())
+  const names = ['w1', 'w2', 'w3']
+  world.hcloud.control.seed({ servers: names.map((name, i) => ({ id: i + 1, name })) })
+  world.start('all', { args: ['--node-monitor-period=1s'] })
+  for (const name of names) await world.addNode(name)
+  await eventually(async () => (await world.nodes()).every(isInitialised), 'all are initialised')
+  const error = { code: 'not_found', message: 'server not found' }
+  const body = { 'GET /servers': { servers: [] }, 'GET /servers/{id}': { error } }
+  for (const [match, json] of Object.entries(body))
+    world.hcloud.control.fault({
+      match,
+      kind: 'http',
+      status: 'error' in json ? 404 : 200,
+      body: JSON.stringify(json),
+      times: -1,
+    })
+  const status = { status: { conditions: [{ type: 'Ready', status: 'Unknown' }] } }
+  for (const name of names)
+    await world.api.patch(NODES, { name }, { type: 'merge', subresource: 'status', body: status }, world.call)
+  await eventually(async () => {
+    const told = (await world.events()).filter(({ message }) => message?.includes('lost its access'))
+    return new Set(told.map(({ involvedObject }) => involvedObject.name)).size === names.length
+  }, 'an Event on each says why it stays')
+  t.equal((await world.nodes()).length, names.length)
+})
 
 const network = { id: 5, name: 'kube', ip_range: '10.0.0.0/8', subnets: [{ ip_range: '10.0.0.0/24' }] }
 

@@ -20,6 +20,8 @@ export type Verdict =
 
 /** A cloud's read side may lag behind its own create: a machine nobody has seen yet gets this long to appear. */
 export const YOUNG_NODE_MS = 5 * 60_000
+/** A credential that shows nothing of the cluster any more may have lost its access: only what lasts this long counts as gone. */
+export const ALONE_MS = 10 * 60_000
 
 /**
  * Whether absence is proven. A wrong project's token, too, answers "not found": so it takes two answers, a monitor period apart, and a
@@ -35,6 +37,11 @@ export function decideDeletion(evidence: Evidence): Verdict {
     return {
       kind: 'hold',
       why: 'the cloud credential in use has never shown this machine and shows no other machine of this cluster either: it may belong to another project',
+    }
+  if (!seesOthers && nowMs - firstNotFoundMs < ALONE_MS)
+    return {
+      kind: 'hold',
+      why: 'the cloud credential in use shows no other machine of this cluster any more: it may have lost its access. If that lasts ten minutes, the machine counts as gone',
     }
   return { kind: 'delete' }
 }

@@ -106,7 +106,7 @@ async function missing(
     firstNotFoundMs,
     monitorPeriodMs,
     sighted,
-    seesOthers: !sighted && cloud !== undefined && (await seesOthers(cluster, cloud, node, call)),
+    seesOthers: cloud !== undefined && (await seesOthers(cluster, cloud, node, call)),
   })
   if (verdict.kind === 'wait') return { kind: 'wait', forMs: Math.max(verdict.forMs, monitorPeriodMs) }
   if (verdict.kind === 'hold') return { kind: 'hold', forMs: HOLD_MS, why: `${searched}, but ${verdict.why}` }

@@ -36,6 +36,7 @@ async function setUp(t: Test, { exists = true } = {}) {
       find: async () =>
         exists ? { kind: 'found', notes: [], instance } : { kind: 'not-found', searched: '', notes: [] },
       isOff: async () => true,
+      listProviderIds: async () => new Set(),
     },
   } as unknown as CloudProvider
   const events: string[] = []
