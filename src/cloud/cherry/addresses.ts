@@ -137,10 +137,14 @@ export function createAddresses(client: CherryClient, written: AddressWrites): A
   }
 }
 
-/** The API has said no. A server's error may come after the deed. */
+/** The API has said no. A server's error, or that of one in between that waited no longer, may come after the deed. */
 const isRefusal = (error: unknown) =>
   error instanceof WindlassError &&
-  (error.kind === 'throttled' || (error.status !== undefined && error.status >= 400 && error.status < 500))
+  (error.kind === 'throttled' ||
+    (error.status !== undefined && error.status >= 400 && error.status < 500 && !GIVEN_UP.has(error.status)))
+
+/** Request timeout, and a client that went away, as some proxies put it. */
+const GIVEN_UP: ReadonlySet<number> = new Set([408, 499])
 
 const hasAll = (address: Address, tags: Record<string, string>) =>
   Object.entries(tags).every(([key, value]) => address.tags[key] === value)

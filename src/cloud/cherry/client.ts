@@ -229,7 +229,9 @@ interface Answer {
 }
 
 function answerOf({ status, headers, body }: HttpResponse, what: string): Answer {
-  if (status === 204 || body.length === 0) return { json: undefined, headers }
+  if (status === 204) return { json: undefined, headers }
+  // Whoever gave it may have done nothing.
+  if (body.length === 0) throw transient(`Cherry Servers, ${what}: the answer is empty`, { status, code: 'malformed' })
   const json = jsonOf(body)
   if (json === undefined) throw transient(`Cherry Servers, ${what}: the answer is no JSON`, { status })
   return { json, headers }

@@ -33,6 +33,8 @@ const LIMIT = 4
 const WINDOW_MS = 1100
 const PATIENCE_MS = 10_000
 const LONGEST_BLOCK_MS = 600_000
+/** Behind a longer block what is urgent asks all the same: the control plane may be away as long as that. */
+const URGENT_WAIT_MS = 5000
 
 export function createPace(options: PaceOptions): Pace {
   const { redis, prefix, limit = LIMIT, windowMs = WINDOW_MS, patienceMs = PATIENCE_MS } = options
@@ -71,12 +73,14 @@ export function createPace(options: PaceOptions): Pace {
         for (;;) {
           const waitMs = await ask(urgency === 'background')
           if (waitMs <= 0) return
+          if (urgency === 'urgent' && waitMs > URGENT_WAIT_MS) {
+            await pause(URGENT_WAIT_MS, signal)
+            return
+          }
           if (performance.now() + waitMs > giveUpAt) throw tooMany(waitMs, urgency)
           // Processes that wait for the same slot must not ask in the same millisecond.
           const apartMs = urgency === 'urgent' ? 0 : Math.random() * 50
-          await delay(waitMs + apartMs, undefined, { signal }).catch((cause) => {
-            throw stopped(cause)
-          })
+          await pause(waitMs + apartMs, signal)
         }
       }
       if (urgency === 'urgent') return await tryUntilTaken()
@@ -92,6 +96,12 @@ export function createPace(options: PaceOptions): Pace {
       await redis?.set(`${key}:blocked`, '1', 'PX', forMs).catch(() => undefined)
     },
   }
+}
+
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await delay(ms, undefined, { signal }).catch((cause) => {
+    throw stopped(cause)
+  })
 }
 
 const stopped = (cause: unknown) =>

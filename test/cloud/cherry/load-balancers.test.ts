@@ -174,6 +174,24 @@ t.test('where the API says no, there is no doubt', async (t) => {
   t.equal((await b.ensure(service())).againMs, undefined)
 })
 
+t.test('where somebody in between gave up waiting, there is', async (t) => {
+  for (const code of ['408', '499']) {
+    const b = await bench(t, { options: { lag_ms: 400 } })
+    b.simulator.control.fault({ match: 'POST /projects/{id}/ips', kind: 'error', code, times: 1 })
+    await t.rejects(b.ensure(service()))
+    await t.rejects(b.remove(service()), { kind: 'throttled', code: 'address_in_doubt' }, code)
+  }
+})
+
+t.test('a release is done when the API says so by its own answer', async (t) => {
+  const b = await bench(t)
+  await b.ensure(service())
+  b.simulator.control.fault({ match: 'DELETE /ips/{id}', kind: 'empty', times: 1 })
+  await t.rejects(b.remove(service()), { kind: 'transient', message: /the answer is empty/ })
+  await b.remove(service())
+  t.equal(b.floating().length, 0)
+})
+
 t.test('an address of the replaced controller is taken over with all of its tags', async (t) => {
   const ips = [{ address: '46.166.170.77', region: 'NL-Amsterdam', tags: tags('default/web', { extra: 'x' }) }]
   const b = await bench(t, { account: { ...twoServers, ips } })

@@ -89,6 +89,13 @@ t.test('who waits goes in the order of coming, and what is urgent before all', a
   t.ok(order.indexOf('urgent') <= 1, order.join())
 })
 
+t.test('what is urgent asks all the same behind a block that may last for long', async (t) => {
+  const pace = createPace(shared())
+  await pace.block(Date.now() + 3_600_000)
+  await t.rejects(pace.take(callOf()), ofKind('throttled'))
+  await pace.take(callOf({ urgency: 'urgent' }))
+})
+
 t.test('a line that is too long is not joined, and one who leaves it holds up nobody', async (t) => {
   const pace = createPace(shared({ windowMs: 1000, patienceMs: 1500 }))
   for (let i = 0; i < 4; i++) await pace.take(callOf())
