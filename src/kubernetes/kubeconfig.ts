@@ -84,13 +84,15 @@ export function readKubeconfigs(paths: readonly string[]): Kubeconfig {
   return merged
 }
 
-const CHOOSE = 'choose one with WINDLASS_CONTEXT or --context'
+const CHOOSE = 'choose one with the setting context (WINDLASS_CONTEXT, --context)'
 
 /** Throws `permanent` when the context, or what it names, is not there. */
 export function resolveContext(config: Kubeconfig, wanted: string | undefined): KubeconfigContext {
   const name = wanted ?? config.currentContext ?? onlyKey(config.contexts)
   if (config.contexts.size === 0)
-    throw permanent('The kubeconfig has no contexts: check which file KUBECONFIG (or --kubeconfig) names')
+    throw permanent(
+      `The kubeconfig has no contexts${name ? `, so no "${name}"` : ''}: check which file the setting kubeconfig names (KUBECONFIG, --kubeconfig)`,
+    )
   if (name === undefined || name === '')
     throw permanent(`The kubeconfig names no current context: ${CHOOSE}, one of ${names(config.contexts)}`)
   const context = config.contexts.get(name)

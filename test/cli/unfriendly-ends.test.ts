@@ -44,16 +44,16 @@ t.test('a plan with a kubeconfig that leads nowhere is one sentence that names t
   ]
   const clusters = [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }]
   for (const [content, argv, fault] of [
-    [{}, [], /has no contexts: check which file KUBECONFIG \(or --kubeconfig\) names/],
+    [{}, [], /has no contexts: check which file the setting kubeconfig names \(KUBECONFIG, --kubeconfig\)/],
     [
       { contexts, clusters },
       [],
-      /names no current context: choose one with WINDLASS_CONTEXT or --context, one of prod, test/,
+      /names no current context: choose one with the setting context \(WINDLASS_CONTEXT, --context\), one of prod, test/,
     ],
     [
       { contexts, clusters },
       ['--context=other'],
-      /no context "other": choose one with WINDLASS_CONTEXT or --context, one of prod, test/,
+      /no context "other": choose one with the setting context \(WINDLASS_CONTEXT, --context\), one of prod, test/,
     ],
   ] as const) {
     const env = { KUBECONFIG: kubeconfig(t, content), HCLOUD_TOKEN: 'k'.repeat(64) }

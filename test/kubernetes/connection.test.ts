@@ -147,7 +147,7 @@ t.test('a kubeconfig that can not work is refused in words', async (t) => {
       ['clusters: [{}]', /has no name/],
       ['{}', /has no contexts.*KUBECONFIG/],
       ['contexts: [{name: y, context: {}}, {name: z, context: {}}]', /no current context: choose .* y, z/],
-      ['current-context: x\ncontexts: [{name: y, context: {}}]', /no context "x": choose .*--context, one of y/],
+      ['current-context: x\ncontexts: [{name: y, context: {}}]', /no context "x": choose .*--context\), one of y/],
       ['current-context: x\ncontexts: [{name: x, context: {cluster: c}}]', /cluster "c", which is not there/],
     ] as const) {
       writeFileSync(path, text)
