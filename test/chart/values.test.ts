@@ -194,6 +194,31 @@ t.test('what roles must agree on reaches each that uses it', async (t) => {
         t.equal(env.find(({ name }: Json) => name === setting.env)?.value, 'x', `${args[0]}: ${setting.env}`)
 })
 
+t.test('a key with nothing below it is told by its name', async (t) => {
+  const values = parse(readFileSync(join(CHART, 'values.yaml'), 'utf8')) as Json
+  for (const [key, value] of Object.entries(values).filter(([, one]) => one !== null && typeof one === 'object')) {
+    const { code, stderr } = await helm(['template', 'w', CHART], { values: { image: IMAGE, [key]: null } })
+    t.not(code, 0, key)
+    t.match(stderr, `${key}: has nothing below it`)
+    t.ok(value)
+  }
+})
+
+t.test('names that YAML would take for numbers stay names', async (t) => {
+  const { stdout } = await helm(['template', 'w', CHART, '--namespace', '123'], {
+    values: { image: IMAGE, mode: 'split', internalSecret: '1e3', priorityClassName: 'true' },
+  })
+  for (const { metadata } of objectsOf(stdout)) t.ok(['string', 'undefined'].includes(typeof metadata.namespace))
+  for (const deployment of deploymentsOf(objectsOf(stdout)).filter(
+    ({ metadata }) => metadata.name === 'windlass-worker',
+  )) {
+    const { spec } = deployment.spec.template
+    t.equal(spec.priorityClassName, 'true')
+    const secrets = rolesOf(deployment)[0]!.env.flatMap(({ valueFrom }: Json) => valueFrom?.secretKeyRef.name ?? [])
+    t.ok(secrets.includes('1e3'))
+  }
+})
+
 t.test('files reach the roles for which they are meant', async (t) => {
   const file = (name: string) => ({
     extraVolumes: [{ name, emptyDir: {} }],

@@ -4,6 +4,12 @@
 {{- if not (or $values.mode $values.internalSecret $values.keda) }}
   {{- fail "helm --reuse-values takes the former chart's values in place of this one's: use --reset-then-reuse-values" }}
 {{- end }}
+{{- /* A key with nothing below it is no key at all to helm, and takes the chart's own with it. */}}
+{{- range list "clouds" "image" "env" "envFrom" "args" "networking" "robot" "configSecret" "config" "single" "forwarder" "server" "worker" "redis" "keda" "monitoring" "admission" "rbac" "serviceAccount" "nodeSelector" "additionalTolerations" "affinity" "podLabels" "podAnnotations" "podSecurityContext" "securityContext" "extraVolumes" "extraVolumeMounts" }}
+  {{- if not (hasKey $values .) }}
+    {{- fail (printf "%s: has nothing below it: take the line away, or write {} or [] behind it" .) }}
+  {{- end }}
+{{- end }}
 {{- $split := eq $values.mode "split" }}
 {{- include "windlass.checkImage" . }}
 {{- if eq ($values.kind | default "Deployment") "DaemonSet" }}

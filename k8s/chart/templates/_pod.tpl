@@ -30,7 +30,7 @@ imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with .root.Values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 # A cloud controller, and what it needs, runs before cluster DNS and pod-to-pod routes do.
 hostNetwork: true
@@ -101,7 +101,7 @@ affinity:
   {{- $_ := set $own "WINDLASS_CREDENTIALS_DIR" "/etc/windlass/credentials" }}
 {{- end }}
 name: windlass
-image: {{ include "windlass.image" .root }}
+image: {{ include "windlass.image" .root | quote }}
 {{- with .root.Values.image.pullPolicy }}
 imagePullPolicy: {{ . }}
 {{- end }}
@@ -206,7 +206,7 @@ apiVersion: policy/v1
 kind: PodDisruptionBudget
 metadata:
   name: windlass-{{ .component }}
-  namespace: {{ .root.Release.Namespace }}
+  namespace: {{ .root.Release.Namespace | quote }}
 spec:
   maxUnavailable: 1
   selector:

@@ -101,7 +101,7 @@ args:
 {{- define "windlass.shared" -}}
 valueFrom:
   secretKeyRef:
-    name: {{ .root.Values.internalSecret }}
+    name: {{ .root.Values.internalSecret | quote }}
     key: {{ .key }}
     {{- if .optional }}
     optional: true
