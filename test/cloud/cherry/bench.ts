@@ -16,6 +16,7 @@ export const KUBE_VIP = 'kube-vip.io/loadbalancerIPs'
 
 export interface Bench {
   simulator: CherrySimulator
+  settings: CherrySettings
   provider: CloudProvider
   loadBalancers: LoadBalancers
   call: Call
@@ -96,6 +97,7 @@ export async function bench(
   })
   return {
     simulator,
+    settings,
     provider,
     loadBalancers,
     call,

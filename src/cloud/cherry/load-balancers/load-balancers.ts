@@ -4,7 +4,7 @@ import { parseSelector } from '../../../config/selector.ts'
 import type { CherrySettings } from '../../../config/types.ts'
 import { kindOf, messageOf, permanent, throttled, transient } from '../../../errors.ts'
 import type { NodeProjection, ServiceProjection } from '../../../events/projection.ts'
-import type { Announcement, Applied, Change, LoadBalancers, Note, ServiceIdentity, SoughtPlan } from '../../provider.ts'
+import type { Announcement, Applied, Change, LoadBalancers, Note, SoughtPlan } from '../../provider.ts'
 import type { Addresses } from '../addresses.ts'
 import type { CherryClient } from '../client.ts'
 import type { Address, Project } from '../model.ts'
@@ -14,15 +14,7 @@ import { announce, withdraw } from './announcement.ts'
 import { createBgpSwitches } from './bgp-switches.ts'
 import { type Candidates, createCandidates } from './candidates.ts'
 import { createJudge, strippedOf } from './judge.ts'
-import {
-  ADDRESS_NOTE,
-  type AddressAnnotations,
-  addressAnnotations,
-  annotationsFor,
-  isDeclined,
-  readNote,
-  regionOf,
-} from './own-address.ts'
+import { addressAnnotations, annotationsFor, isDeclined, regionOf } from './own-address.ts'
 import { decideReservation, reservationsToRelease } from './reservation.ts'
 import { type BgpSwitch, bgpSwitches, HOSTNAME_LABEL, REGION_LABEL, type Speaker, speakerOf } from './speakers.ts'
 import { isOfCluster, reservationsOf, tagsOf } from './tags.ts'
@@ -64,6 +56,8 @@ interface PlanContext {
   addresses: readonly string[] | undefined
   wished: boolean
   superseded: readonly Address[]
+  /** All addresses that are there for the Service, be they of use to it or not. */
+  reserved: readonly string[]
   nodes: Candidates
   project: Project
 }
@@ -89,7 +83,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
     localAsn: number,
     failed: ReadonlySet<string> = new Set(),
   ): { announcement: Announcement; notes: Note[] } {
-    const { service, wished } = context
+    const { service, wished, reserved } = context
     const { candidates, unreadable, lost } = context.nodes
     const judged = candidates
       .filter(({ node }) => !failed.has(node.name))
@@ -107,7 +101,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         templates: settings.annotations,
         selector,
         service,
-        serviceAnnotations: annotationsFor(service, keys, wished ? undefined : address[0]),
+        serviceAnnotations: annotationsFor(service, keys, wished ? undefined : address[0], reserved),
         addresses: address,
         speakers: judged.filter((one): one is Speaker => 'sourceIp' in one),
         unknown,
@@ -200,6 +194,7 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
         addresses: wish?.addresses ?? (keep ? [ipOf(keep)] : undefined),
         wished: wish !== undefined,
         superseded,
+        reserved: [...(keep ? [keep] : []), ...superseded, ...leftAlone].map(({ address }) => address),
         nodes: found,
         project,
       }
@@ -257,19 +252,14 @@ export function createLoadBalancers(options: CherryLoadBalancersOptions): LoadBa
       const owner = { ...service, clusterUid: await clusterUid(call) }
       const list = await addresses.now(call)
       const reservations = reservationsToRelease(service.uid, reservationsOf(owner, list))
-      const known = { ...service, loadBalancerIp: undefined }
       const written = reservations.map(({ address }) => address)
-      const note = readNote(service.annotations) ?? noteOf(known, keys, written)
-      const annotations = note
-        ? annotationsFor({ ...known, annotations: withNote(service.annotations, note) }, keys, undefined)
-        : {}
       return {
         changes: reservations.map(release),
         notes: reservations.length > 0 ? [] : strippedOf(service, list).map(noteLeftBehind),
         tags: tagsOf(owner),
         addresses: written,
         unmarked: reservations.length === 0,
-        announcement: withdraw(balancer, service, onlyPresent(annotations, service.annotations)),
+        announcement: withdraw(balancer, service, annotationsFor(service, keys, undefined, written)),
       }
     },
 
@@ -372,20 +362,3 @@ const noteLeftAlone = ({ address }: Address): Note => ({
   reason: 'FloatingIPUnused',
   message: `Floating IP ${address} was reserved for this Service, which now names another address. It is kept until the Service goes; release it at Cherry Servers if you don't need it`,
 })
-
-/** An annotation that holds what is reserved for the Service was written by us or by the replaced controller. */
-function noteOf(service: ServiceIdentity, keys: AddressAnnotations, reserved: readonly string[]) {
-  const address = keys.read.map((key) => service.annotations[key]).find((one) => one && reserved.includes(one))
-  return address === undefined ? undefined : { uid: service.uid, address }
-}
-
-const withNote = (
-  annotations: Readonly<Record<string, string>>,
-  { uid, address }: { uid: string; address: string },
-) => ({
-  ...annotations,
-  [ADDRESS_NOTE]: `${uid} ${address}`,
-})
-
-const onlyPresent = (wanted: Record<string, string | null>, present: Readonly<Record<string, string>>) =>
-  Object.fromEntries(Object.entries(wanted).filter(([key]) => present[key] !== undefined))

@@ -14,6 +14,13 @@ const SPEC_FIELD = 'spec.loadBalancerIP'
 export const ADDRESS_NOTE = 'windlass.dev/cherry-address'
 const MANAGED = 'cherryservers.com/loadbalancer-managed'
 
+const METALLB = 'metallb.io/loadBalancerIPs'
+const METALLB_BEFORE = 'metallb.universe.tf/loadBalancerIPs'
+const KUBE_VIP = 'kube-vip.io/loadbalancerIPs'
+const EMPTY = 'cherryservers.com/loadBalancerIPs'
+/** Where any implementation looks that CHERRY_LOAD_BALANCER may have said before: what we wrote there is ours yet. */
+const EVERY_KEY: readonly string[] = [METALLB, METALLB_BEFORE, KUBE_VIP, EMPTY]
+
 export interface AddressAnnotations {
   /** Where a user may name addresses, the first non-empty wins, and after them the field of the spec. */
   read: readonly string[]
@@ -24,14 +31,11 @@ export interface AddressAnnotations {
 export function addressAnnotations(balancer: CherryLoadBalancer): AddressAnnotations {
   switch (balancer.kind) {
     case 'kube-vip':
-      return one('kube-vip.io/loadbalancerIPs')
+      return one(KUBE_VIP)
     case 'metallb':
-      return {
-        read: ['metallb.io/loadBalancerIPs', 'metallb.universe.tf/loadBalancerIPs'],
-        write: 'metallb.io/loadBalancerIPs',
-      }
+      return { read: [METALLB, METALLB_BEFORE], write: METALLB }
     case 'empty':
-      return one(balancer.ipAnnotation ?? 'cherryservers.com/loadBalancerIPs')
+      return one(balancer.ipAnnotation ?? EMPTY)
   }
 }
 
@@ -43,14 +47,16 @@ export const isDeclined = ({ annotations }: Pick<ServiceProjection, 'annotations
 export interface Note {
   uid: string
   address: string
+  /** Annotations with the address whose keys an admin chose: no later setting tells which they were. */
+  keys: readonly string[]
 }
 
 export function readNote(annotations: Readonly<Record<string, string>>): Note | undefined {
-  const [uid, address, ...rest] = (annotations[ADDRESS_NOTE] ?? '').split(' ')
-  return uid && address && rest.length === 0 ? { uid, address } : undefined
+  const [uid, address, ...keys] = (annotations[ADDRESS_NOTE] ?? '').split(' ')
+  return uid && address && keys.every((key) => key !== '') ? { uid, address, keys } : undefined
 }
 
-export const writeNote = ({ uid, address }: Note) => `${uid} ${address}`
+const writeNote = ({ uid, address, keys }: Note) => [uid, address, ...keys].join(' ')
 
 export interface Wish {
   /** Annotation or field that it was read from. */
@@ -87,33 +93,38 @@ export function wishOf(
   return { from: named.from, addresses }
 }
 
-/** What the Service's annotations shall be once it has its address; only what differs. */
+/**
+ * What the Service's annotations shall be once it has its address, or none of ours; only what differs. Whatever we wrote goes together with
+ * the note, for whichever implementation it was: left behind it would look like a user's wish. As long as it says the address of the note
+ * it stays, so that workers of two settings, while one takes over from the other, undo nothing of each other.
+ * @param reserved for the Service: only we and the replaced controller write these
+ */
 export function annotationsFor(
   service: Pick<ServiceProjection, 'uid' | 'annotations' | 'loadBalancerIp'>,
   keys: AddressAnnotations,
   address: string | undefined,
+  reserved: readonly string[],
 ): Record<string, string | null> {
   const { uid, annotations, loadBalancerIp } = service
   const note = readNote(annotations)
+  const ours = new Set([...reserved, note?.address])
+  const says = (key: string) => annotations[key]?.trim()
   const wanted: Record<string, string | null> = {}
-  for (const key of keys.read) {
-    const present = annotations[key]
-    if (present === undefined || key === keys.write) continue
-    if (present !== address && present === note?.address) wanted[key] = null
+  for (const key of new Set([...keys.read, ...EVERY_KEY, ...(note?.keys ?? [])])) {
+    const said = says(key)
+    if (said !== undefined && said !== address && ours.has(said)) wanted[key] = null
   }
-  const present = annotations[keys.write]
   if (address === undefined) {
-    if (present !== undefined && present === note?.address) wanted[keys.write] = null
     if (annotations[ADDRESS_NOTE] !== undefined) wanted[ADDRESS_NOTE] = null
     return wanted
   }
   // Releases long ago wrote the field or the older annotation. MetalLB refuses a Service that has both field and annotation.
   const saidElsewhere =
     loadBalancerIp === address || keys.read.some((key) => key !== keys.write && annotations[key] === address)
-  if (!saidElsewhere && present !== address) wanted[keys.write] = address
-  if (saidElsewhere && present !== address && present !== undefined && present === note?.address)
-    wanted[keys.write] = null
-  const text = writeNote({ uid, address })
+  if (!saidElsewhere && annotations[keys.write] !== address) wanted[keys.write] = address
+  const chosen = [...(note?.keys ?? []), ...(EVERY_KEY.includes(keys.write) ? [] : [keys.write])]
+  const named = [...new Set(chosen)].filter((key) => wanted[key] === address || says(key) === address).sort()
+  const text = writeNote({ uid, address, keys: named })
   if (annotations[ADDRESS_NOTE] !== text) wanted[ADDRESS_NOTE] = text
   return wanted
 }
