@@ -10,6 +10,8 @@ import { cloudSecrets } from './secret-faults.ts'
 interface Parts {
   applied: AppliedSettings
   enqueuer: Enqueuer
+  /** The look that waits for the end of a former period begins at once. */
+  resyncPeriodMs: number
   log: Logger
 }
 
@@ -23,7 +25,7 @@ const LOOK_MS = 2000
 export async function resyncUnderNewSettings(settings: ClusterSettings, parts: Parts): Promise<void> {
   const { applied, log } = parts
   try {
-    const [before, now] = [await applied.get(settings.id), fingerprintOf(settings)]
+    const [before, now] = [await applied.get(settings.id), fingerprintOf(settings, parts)]
     if (before === now) return
     if (before !== undefined) {
       log.info('the settings or the version are new, so everything is looked at once more')
@@ -44,9 +46,9 @@ export async function resyncUnderNewSettings(settings: ClusterSettings, parts: P
  */
 export function watchCredentials(settings: ClusterSettings, parts: Parts, lookMs = LOOK_MS): () => void {
   const { applied, log } = parts
-  let before = fingerprintOf(settings)
+  let before = fingerprintOf(settings, parts)
   const look = async () => {
-    const now = fingerprintOf(settings)
+    const now = fingerprintOf(settings, parts)
     if (now === before) return
     try {
       await lookAgain(settings.id, parts)
@@ -67,10 +69,10 @@ async function lookAgain(cluster: string, { enqueuer }: Parts): Promise<void> {
 }
 
 /** Of what decides on objects, and not of how the cluster is reached. In JSON secrets have no value. */
-function fingerprintOf(settings: ClusterSettings): string {
+function fingerprintOf(settings: ClusterSettings, { resyncPeriodMs }: Parts): string {
   const { kubernetes: _, webhookKeys: __, ...deciding } = settings
   const secrets = cloudSecrets(settings).map((secret) => secret.read())
-  const text = JSON.stringify([VERSION, deciding, secrets], (_key, value: unknown) =>
+  const text = JSON.stringify([VERSION, deciding, secrets, resyncPeriodMs], (_key, value: unknown) =>
     value instanceof Set ? [...value].sort() : value,
   )
   return createHash('sha256').update(text).digest('hex').slice(0, 16)

@@ -101,6 +101,13 @@ function emptyState(): ClusterState {
       put: async () => {},
       remove: async () => {},
     },
+    life: {
+      versions: async () => ({
+        nodes: { highest: undefined, byName: new Map() },
+        services: { highest: undefined, byName: new Map() },
+      }),
+      begin: async () => {},
+    },
     handled: { begin: async () => '', record: async () => {} },
     services: {
       get: async () => undefined,

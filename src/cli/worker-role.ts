@@ -88,7 +88,8 @@ export async function startWorkerRole(settings: Settings, log: Logger, metrics: 
       const contact = new FirstContact(cluster, clusterLog)
       const guarded = one.ignoreOtherController ? undefined : guardCluster(cluster, clusterLog)
       clusters.push({ cluster, contact, ...guarded, controllers: controllersOf(guarded?.cluster ?? cluster) })
-      const parts = { applied: stores.settings, enqueuer, log: clusterLog }
+      const { resyncPeriodMs } = settings.worker
+      const parts = { applied: stores.settings, enqueuer, resyncPeriodMs, log: clusterLog }
       await resyncUnderNewSettings(one, parts)
       watched.push(watchCredentials(one, parts))
     }

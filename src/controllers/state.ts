@@ -4,6 +4,7 @@ import type { DeletionVerdict } from '../state/deletion-budget.ts'
 import type { ServiceRecord } from '../state/service-record.ts'
 import type { Absence, Sighting } from '../state/sightings.ts'
 import type { Stores } from '../state/stores.ts'
+import type { KnownVersions } from '../state/versioned-index.ts'
 
 /** The part of Redis that the controllers of one cluster read and write. All of it is a cache: empty answers cost work, never correctness. */
 export interface ClusterState {
@@ -15,6 +16,11 @@ export interface ClusterState {
     /** What an event should have told. What is newer stands. */
     put(nodes: readonly NodeProjection[]): Promise<void>
     remove(name: string, uid: string, resourceVersion: string): Promise<void>
+  }
+  /** What is known of the versions of a cluster's objects, and the beginning of a life in which they mean nothing. */
+  life: {
+    versions(): Promise<{ nodes: KnownVersions; services: KnownVersions }>
+    begin(): Promise<void>
   }
   /** The state in which the last good run left an object: an event that shows just this costs no job. */
   handled: {
@@ -57,6 +63,18 @@ export function clusterState(stores: Stores, cluster: string, nowMs: () => numbe
       all: () => nodes.all(cluster),
       put: async (list) => void (await nodes.put(cluster, list)),
       remove: async (...node) => void (await nodes.remove(cluster, ...node)),
+    },
+    life: {
+      async versions() {
+        const [ofNodes, ofServices] = await Promise.all([nodes.versions(cluster), stores.services.versions(cluster)])
+        return { nodes: ofNodes, services: ofServices }
+      },
+      async begin() {
+        await nodes.beginLife(cluster)
+        await handled.reset(cluster)
+        await stores.services.beginLife(cluster)
+        await stores.epochs.end()
+      },
     },
     handled: {
       begin: (subject) => handled.begin(cluster, subject),

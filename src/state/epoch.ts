@@ -15,6 +15,8 @@ export interface Epochs {
   current(): Promise<Epoch>
   /** What depends on the epoch (job schedulers, handled states) was put in order for it. */
   confirm(id: string): Promise<void>
+  /** Ends the epoch, so that every forwarder sends all it has. */
+  end(): Promise<void>
 }
 
 /** Name of the key that holds the epoch which was confirmed last. */
@@ -42,6 +44,9 @@ export function createEpochs(redis: Redis, prefix: string): Epochs {
     },
     async confirm(id) {
       await redis.set(confirmed, id)
+    },
+    async end() {
+      await redis.del(marker)
     },
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { fingerprint, type NodeProjection } from '../events/projection.ts'
 import { subjectOf } from '../events/subject.ts'
-import { createVersionedIndex, type SnapshotResult } from './versioned-index.ts'
+import { createVersionedIndex, type KnownVersions, type SnapshotResult } from './versioned-index.ts'
 
 /** Queue key of the work that finds the Services whose targets change with the nodes. */
 export const TARGETS_KEY = 'Cluster/targets'
@@ -41,6 +41,9 @@ export interface NodeProjections {
   get(cluster: string, name: string): Promise<{ complete: boolean; node: NodeProjection | undefined }>
   /** Events may have been lost: nothing counts as complete until the next finished snapshot. */
   doubt(cluster: string): Promise<void>
+  versions(cluster: string): Promise<KnownVersions>
+  /** What is known is of a former life of the cluster. */
+  beginLife(cluster: string): Promise<void>
 }
 
 export function createNodeProjections(redis: Redis, prefix: string): NodeProjections {
@@ -82,6 +85,8 @@ export function createNodeProjections(redis: Redis, prefix: string): NodeProject
       return { complete, node: body === undefined ? undefined : (JSON.parse(body) as NodeProjection) }
     },
     doubt: index.doubt,
+    versions: index.versions,
+    beginLife: index.beginLife,
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { fingerprint, type ServiceProjection } from '../events/projection.ts'
 import { subjectOf } from '../events/subject.ts'
-import { createVersionedIndex, type Put, type SnapshotResult } from './versioned-index.ts'
+import { createVersionedIndex, type KnownVersions, type Put, type SnapshotResult } from './versioned-index.ts'
 
 export interface KnownService {
   service: ServiceProjection
@@ -25,6 +25,9 @@ export interface ServiceIndex {
     snapshot: string,
     end: { items: number; listVersion: string; epoch: string },
   ): Promise<SnapshotResult>
+  versions(cluster: string): Promise<KnownVersions>
+  /** What is known is of a former life of the cluster. */
+  beginLife(cluster: string): Promise<void>
 }
 
 export function createServiceIndex(redis: Redis, prefix: string): ServiceIndex {
@@ -51,5 +54,7 @@ export function createServiceIndex(redis: Redis, prefix: string): ServiceIndex {
     remove: index.remove,
     beginSnapshot: index.beginSnapshot,
     endSnapshot: index.endSnapshot,
+    versions: index.versions,
+    beginLife: index.beginLife,
   }
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { ChainableCommander, Redis } from 'ioredis'
 import { confirmedEpochKey } from './epoch.ts'
 import { stateKey } from './keys.ts'
@@ -43,6 +44,18 @@ export interface SnapshotResult {
   /** False when Redis saw another number of objects than the snapshot named: its end is not believed. */
   complete: boolean
   vanished: Vanished[]
+  /**
+   * The list is older than what was known before it began, or has an object in an older state than it can have: it came late, or the
+   * versions that are known are of a former life of the cluster. Only a list read after them can tell.
+   */
+  isBehind: boolean
+}
+
+/** Versions as they are known: none that is read from the API afterwards can be lower, unless they are of a former life. */
+export interface KnownVersions {
+  /** Of all that was ever told, deletions and lists too; undefined before anything was. */
+  highest: string | undefined
+  byName: ReadonlyMap<string, string>
 }
 
 /** The objects of one kind that a cluster has, as far as Redis was told. */
@@ -62,6 +75,12 @@ export interface VersionedIndex {
   get(cluster: string, name: string): Promise<{ complete: boolean; body: string | undefined }>
   /** Events may have been lost: nothing counts as complete until the next finished snapshot. */
   doubt(cluster: string): Promise<void>
+  versions(cluster: string): Promise<KnownVersions>
+  /**
+   * The cluster was made anew or brought back from a backup, and counts its versions from lower ones: what is known is forgotten, with its
+   * deletions. The outbox has what depended on it.
+   */
+  beginLife(cluster: string): Promise<void>
 }
 
 const TOMBSTONE_S = 3600
@@ -71,10 +90,16 @@ const RECHECK_S = 600
 
 /** Versions are unsigned decimals without leading zeros: the longer is the greater. */
 const SHARED = `
-local meta, bodies, outbox, tombstones, snapshots = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local meta, bodies, outbox, snapshots, highest, life = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[7], KEYS[8]
+-- Those of a former life are never read again.
+local tombstones = KEYS[4] .. (redis.call('GET', life) or '')
 local function newer(a, b)
   if #a ~= #b then return #a > #b end
   return a > b
+end
+local function reached(version)
+  local before = redis.call('GET', highest)
+  if not before or newer(version, before) then redis.call('SET', highest, version) end
 end
 local function enqueue(key, uid, cause)
   local sequence = redis.call('HINCRBY', outbox, '${OUTBOX_SEQUENCE}', 1)
@@ -109,6 +134,11 @@ local function put(item, body)
   local old = stored and cjson.decode(stored)
   local buried = redis.call('GET', tombstones .. name)
   if (old and newer(old.version, item.version)) or (buried and not newer(item.version, buried)) then
+    local key = item.snapshot and old and snapshots .. item.snapshot .. '#ahead'
+    local ahead = key and redis.call('GET', key)
+    if key and newer(old.version, item.version) and (not ahead or newer(ahead, old.version)) then
+      redis.call('SET', key, old.version, 'EX', ${SNAPSHOT_S})
+    end
     return { 'stale', recheck }
   end
   local same = old and old.uid == item.uid
@@ -122,6 +152,7 @@ local function put(item, body)
   end
   if #answer > 2 or answer[1] == 'changed' or old.version ~= item.version then
     item.snapshot = nil
+    reached(item.version)
     redis.call('HSET', meta, name, cjson.encode(item))
     if body ~= '' then redis.call('HSET', bodies, name, body) end
     if buried then redis.call('DEL', tombstones .. name) end
@@ -134,6 +165,7 @@ return answers`
 
 const REMOVE = `${SHARED}
 local name, uid, version = ARGV[1], ARGV[2], ARGV[3]
+reached(version)
 local stored = redis.call('HGET', meta, name)
 if not stored then
   local buried = redis.call('GET', tombstones .. name)
@@ -151,12 +183,18 @@ local key = snapshots .. ARGV[1]
 if redis.call('EXISTS', key) == 1 then return end
 local recheck = redis.call('SET', snapshots .. '#recheck', '1', 'NX', 'EX', ${RECHECK_S})
 redis.call('SADD', key, recheck and '#recheck' or '#')
+local before = redis.call('GET', highest)
+if before then redis.call('SET', key .. '#highest', before, 'EX', ${SNAPSHOT_S}) end
 redis.call('EXPIRE', key, ${SNAPSHOT_S})`
 
 const END = `${SHARED}
 local snapshot, items, version, epoch = snapshots .. ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-if redis.call('SCARD', snapshot) - 1 ~= items then return { 0 } end
-local answer = { 1 }
+if redis.call('SCARD', snapshot) - 1 ~= items then return { 0, 0 } end
+local before, ahead = redis.call('GET', snapshot .. '#highest'), redis.call('GET', snapshot .. '#ahead')
+-- A list has each object at least in the state that it had at the version of the list.
+local behind = (before and newer(before, version)) or (ahead and not newer(ahead, version))
+local answer = { 1, behind and 1 or 0 }
+reached(version)
 local all = redis.call('HGETALL', meta)
 for i = 1, #all, 2 do
   local name, old = all[i], cjson.decode(all[i + 1])
@@ -169,6 +207,17 @@ end
 redis.call('SET', KEYS[6], epoch)
 return answer`
 
+const BEGIN_LIFE = `${SHARED}
+local all = redis.call('HGETALL', meta)
+for i = 2, #all, 2 do
+  local old = cjson.decode(all[i])
+  for _, aspect in ipairs(old.aspects) do
+    if aspect[2] ~= '' then enqueue(aspect[1], old.uid, 'vanished') end
+  end
+end
+redis.call('DEL', meta, bodies, highest, KEYS[6])
+redis.call('SET', life, ARGV[1] .. '#')`
+
 /** @param kind names the index within its keys, e.g. `nodes` */
 export function createVersionedIndex(redis: Redis, prefix: string, kind: string): VersionedIndex {
   const key = (cluster: string, what: string) => stateKey(prefix, cluster, `${kind}:${what}`)
@@ -179,6 +228,8 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
     key(cluster, 'tombstone:'),
     key(cluster, 'snapshot:'),
     key(cluster, 'complete'),
+    key(cluster, 'highest'),
+    key(cluster, 'life'),
   ]
   /** What a pipeline of one command answers, and whether the index was complete then. */
   const withComplete = async (cluster: string, reading: ChainableCommander) => {
@@ -191,6 +242,7 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
   const remove = defineScript(redis, REMOVE)
   const begin = defineScript(redis, BEGIN)
   const end = defineScript(redis, END)
+  const beginLife = defineScript(redis, BEGIN_LIFE)
   return {
     async put(cluster, items) {
       if (items.length === 0) return []
@@ -207,10 +259,10 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
       await begin(keys(cluster), [snapshot])
     },
     async endSnapshot(cluster, snapshot, { items, listVersion, epoch }) {
-      const [complete, ...rest] = listOf(await end(keys(cluster), [snapshot, items, listVersion, epoch]))
+      const [complete, behind, ...rest] = listOf(await end(keys(cluster), [snapshot, items, listVersion, epoch]))
       const vanished: Vanished[] = []
       for (let i = 0; i < rest.length; i += 2) vanished.push({ name: String(rest[i]), uid: String(rest[i + 1]) })
-      return { complete: complete === 1, vanished }
+      return { complete: complete === 1, vanished, isBehind: behind === 1 }
     },
     async all(cluster) {
       const { complete, answer } = await withComplete(cluster, redis.pipeline().hvals(key(cluster, 'bodies')))
@@ -222,6 +274,16 @@ export function createVersionedIndex(redis: Redis, prefix: string, kind: string)
     },
     async doubt(cluster) {
       await redis.del(key(cluster, 'complete'))
+    },
+    async versions(cluster) {
+      const results = await redis.pipeline().get(key(cluster, 'highest')).hgetall(key(cluster, 'meta')).exec()
+      const byName = Object.entries(answerOf(results, 1) as Record<string, string>).map(
+        ([name, meta]) => [name, (JSON.parse(meta) as { version: string }).version] as const,
+      )
+      return { highest: textOf(answerOf(results, 0)), byName: new Map(byName) }
+    },
+    async beginLife(cluster) {
+      await beginLife(keys(cluster), [randomUUID()])
     },
   }
 }

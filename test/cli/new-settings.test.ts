@@ -24,9 +24,10 @@ t.test('everything is looked at again under other settings, and under the same o
       return []
     },
   }
+  let resyncPeriodMs = 600_000
   const start = async (settings: ClusterSettings) => {
     asked.length = 0
-    await resyncUnderNewSettings(settings, { applied: stores.settings, enqueuer, log })
+    await resyncUnderNewSettings(settings, { applied: stores.settings, enqueuer, resyncPeriodMs, log })
     return asked.map(({ key }) => key)
   }
   t.same(await start(settingsWith({})), [], 'an empty Redis looks at everything anyhow')
@@ -40,6 +41,10 @@ t.test('everything is looked at again under other settings, and under the same o
   const moved = { ...rekeyed, kubernetes: { context: 'b' } }
   t.same(await start(moved), [], 'another way to the cluster')
   t.same(await start({ ...moved, ignoreOtherController: true }), ['Cluster/resync'])
+  const others = { ...moved, ignoreOtherController: true }
+  resyncPeriodMs = 60_000
+  t.same(await start(others), ['Cluster/resync'], 'a shorter period does not wait for the end of the longer one')
+  t.same(await start(others), [])
   await server.stop()
   t.same(await start(settingsWith({})), [], 'without Redis the start goes on')
   t.match(lines.at(-1), /whether the settings are new is not known/)
@@ -69,11 +74,12 @@ t.test(
       },
     }
     const settings = settingsWith({ apiKey })
+    const parts = { applied: stores.settings, enqueuer, resyncPeriodMs: 600_000, log }
     const lookedAgain = async () => {
       const before = looks
       while (looks < before + 5) await new Promise((resolve) => setTimeout(resolve, 1))
     }
-    const end = watchCredentials(settings, { applied: stores.settings, enqueuer, log }, 1)
+    const end = watchCredentials(settings, parts, 1)
     t.teardown(end)
     await lookedAgain()
     t.equal(refusals, 2, 'with the same one nothing is asked')
@@ -82,7 +88,7 @@ t.test(
     await lookedAgain()
     t.ok(asked.every((one) => one.key === 'Cluster/resync'))
     const known = asked.length
-    await resyncUnderNewSettings(settings, { applied: stores.settings, enqueuer, log })
+    await resyncUnderNewSettings(settings, parts)
     t.equal(asked.length, known, 'the next start knows it')
     end()
     key = 'third'

@@ -61,6 +61,8 @@ t.test('what somebody else wrote under our keys is told in the words of Redis, a
   const keys = (await h.redis.keys('*')).filter((key) => key.endsWith(':outbox') || key.includes(':nodes'))
   t.ok(keys.length > 0)
   for (const key of keys) {
+    // Text in place of text is no wrong type; a version that is none is forgotten with the next list.
+    if ((await h.redis.type(key)) === 'string') continue
     await h.redis.del(key)
     await h.redis.set(key, 'garbage')
     const answer = await h.post([nodeChanged(nodeOf('second', 2))])

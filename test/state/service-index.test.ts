@@ -61,6 +61,7 @@ t.test('Services and nodes of one cluster do not mix', async (t) => {
   t.same(await stores.nodes.endSnapshot(c, 's', { items: 0, listVersion: '1', epoch: 'e' }), {
     complete: false,
     vanished: [],
+    isBehind: false,
   })
 })
 

@@ -1,12 +1,11 @@
-import { projectNode, projectService } from '../../events/projection.ts'
 import { subjectOf } from '../../events/subject.ts'
-import { NODES, SERVICES } from '../../kubernetes/resources.ts'
 import type { Trigger } from '../../queue/types.ts'
 import { ROUTES_KEY, TARGETS_KEY } from '../../state/node-projection.ts'
 import type { Cluster } from '../cluster.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { needsCleanup, wantsLoadBalancer } from '../service/wants.ts'
 import { correctNodes } from './correct-nodes.ts'
+import { listInThisLife } from './life.ts'
 import { reportOrphans } from './orphans.ts'
 
 /**
@@ -14,15 +13,14 @@ import { reportOrphans } from './orphans.ts'
  * What Windlass has a record of and the API does not list was deleted while nobody watched.
  */
 export async function reconcileAll(cluster: Cluster, { call }: ReconcileRequest): Promise<ReconcileResult> {
-  const services = (await cluster.kubernetes.list(SERVICES, {}, call)).items.map(projectService)
-  const listed = await cluster.kubernetes.list(NODES, {}, call)
-  const nodes = listed.items.map(projectNode)
-  const missed = await correctNodes(cluster, nodes, listed.resourceVersion, call)
+  const { services, nodes, listVersion, isNewLife } = await listInThisLife(cluster, call)
+  const missed = await correctNodes(cluster, nodes, listVersion, call)
   const { placing } = cluster
   const wanted = services.filter((service) => wantsLoadBalancer(service, placing) || needsCleanup(service, placing))
   const known = await cluster.state.services.all()
   const uids = new Set(wanted.map(({ uid }) => uid))
-  const again = { cause: 'resync', urgency: 'background' } as const
+  // What happened in a new life before it was noticed was taken for old, and users wait for it.
+  const again = { cause: 'resync', urgency: isNewLife ? 'user' : 'background' } as const
   const triggers: Trigger[] = [
     ...wanted.map(
       (service): Trigger => ({ kind: 'service', key: subjectOf({ kind: 'Service', ...service }), ...again }),

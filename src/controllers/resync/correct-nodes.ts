@@ -3,6 +3,7 @@ import type { Call } from '../../call.ts'
 import { aborted } from '../../errors.ts'
 import { fingerprint, type NodeProjection } from '../../events/projection.ts'
 import type { Cluster } from '../cluster.ts'
+import { isOlder } from './life.ts'
 
 /** An event may be on its way for so long. */
 const UNDER_WAY_MS = 5000
@@ -47,6 +48,3 @@ function isNewer(node: NodeProjection, known: NodeProjection | undefined): boole
   if (!known) return true
   return isOlder(known.resourceVersion, node.resourceVersion) && fingerprint(known) !== fingerprint(node)
 }
-
-/** Versions are decimal numbers of any length. */
-const isOlder = (a: string, b: string) => (a.length === b.length ? a < b : a.length < b.length)

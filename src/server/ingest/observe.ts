@@ -33,7 +33,7 @@ export interface Observed {
   /** In the order of the batch. */
   seen: Seen[]
   deleted: number
-  snapshots: { kind: 'Node' | 'Service'; complete: boolean; vanished: number }[]
+  snapshots: { kind: 'Node' | 'Service'; complete: boolean; vanished: number; isBehind: boolean }[]
 }
 
 /** Brings the state in Redis to what a batch tells, in its order, and says what each event means. */
@@ -107,12 +107,12 @@ async function seeOther(
   const index = kind === 'Node' ? stores.nodes : stores.services
   if (event.type === EVENT_TYPE.snapshotBegin) return await index.beginSnapshot(cluster, snapshot)
   const { items, listVersion } = event.data
-  const { complete, vanished } = await index.endSnapshot(cluster, snapshot, { items, listVersion, epoch })
+  const { complete, vanished, isBehind } = await index.endSnapshot(cluster, snapshot, { items, listVersion, epoch })
   await stores.handled.forget(
     cluster,
     vanished.map(({ name }) => `${kind}/${name}` as Subject),
   )
-  observed.snapshots.push({ kind, complete, vanished: vanished.length })
+  observed.snapshots.push({ kind, complete, vanished: vanished.length, isBehind })
 }
 
 /** Until it is known what was handled. */

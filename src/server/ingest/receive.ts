@@ -57,7 +57,7 @@ async function take(
   if (gaps) await stores.nodes.doubt(cluster)
   const observed = await observe(stores, cluster, events, { epoch, nonce: webhookId, placing: served.placing })
   const pending = await stores.outbox.read(cluster)
-  const triggers = triggersFor(observed.seen, pending, served, asked)
+  const triggers = triggersFor(observed.seen, pending, served, [...asked, ...ofAnotherLife(observed)])
   const enqueued = await traced(triggers, (all) => enqueuer.enqueue(cluster, all))
   await stores.outbox.clear(cluster, pending)
   await stores.webhookIds.remember(cluster, webhookId)
@@ -89,6 +89,12 @@ async function traced<T>(triggers: readonly Trigger[], enqueue: (all: readonly T
     end(error)
     throw error
   }
+}
+
+/** Only a fresh list tells whether a list was late or what Redis knows is of a former life of the cluster. */
+function ofAnotherLife({ snapshots }: Observed): Trigger[] {
+  if (!snapshots.some(({ isBehind }) => isBehind)) return []
+  return [{ kind: 'resync', key: 'Cluster/resync', cause: 'older versions', urgency: 'user' }]
 }
 
 const UNKNOWN: Pick<ServedCluster, 'routes' | 'placing'> = { routes: false, placing: { classes: {} } }
