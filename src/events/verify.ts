@@ -9,7 +9,7 @@ export type Verified = { id: string /** Unix time in seconds. */; timestamp: num
 export type SignatureFault = {
   /**
    * `missing`: a header is absent or not of its form; `bad-signature`: no key made any of the signatures;
-   * `stale`: one did, but its time is too far from ours. Only who holds a key is told that he is stale.
+   * `stale`: its time is too far from ours; of `verify`, that it was signed all the same.
    */
   fault: 'missing' | 'bad-signature' | 'stale'
   message: string
@@ -33,6 +33,29 @@ export function verify(
   rawBody: Buffer,
   nowMs: number,
 ): Verified | SignatureFault {
+  const claim = readHeaders(headers)
+  if ('fault' in claim) return claim
+  const { id, seconds, given } = claim
+  if (!isUtf8(rawBody) || !keys.some((key) => signedBy(key, id, seconds, rawBody, given)))
+    return {
+      fault: 'bad-signature',
+      message:
+        'No key of this cluster made the signature: the forwarder must sign with one of the keys that the server has for it',
+    }
+  return staleness(seconds, nowMs) ?? { id, timestamp: seconds }
+}
+
+/** What can be told of a batch without its body; a good one has more to prove. It tells the time to anybody, as every answer's `Date` does. */
+export function faultOfHeaders(headers: Headers, nowMs: number): SignatureFault | undefined {
+  const claim = readHeaders(headers)
+  if ('fault' in claim) return claim
+  if (!claim.given.some((one) => /^v1,[A-Za-z0-9+/]{43}=$/.test(one))) return missing(WEBHOOK_SIGNATURE, SIGNATURES)
+  return staleness(claim.seconds, nowMs)
+}
+
+const SIGNATURES = '"v1,{base64}", several with a space between'
+
+function readHeaders(headers: Headers): { id: string; seconds: number; given: string[] } | SignatureFault {
   const id = headers[WEBHOOK_ID]
   const timestamp = headers[WEBHOOK_TIMESTAMP]
   const signatures = headers[WEBHOOK_SIGNATURE]
@@ -40,23 +63,17 @@ export function verify(
     return missing(WEBHOOK_ID, 'up to 128 letters, digits, "-" and "_"')
   if (typeof timestamp !== 'string' || !/^[1-9]\d{0,11}$/.test(timestamp))
     return missing(WEBHOOK_TIMESTAMP, 'unix time in seconds')
-  if (typeof signatures !== 'string' || signatures === '')
-    return missing(WEBHOOK_SIGNATURE, '"v1,{base64}", several with a space between')
+  if (typeof signatures !== 'string' || signatures === '') return missing(WEBHOOK_SIGNATURE, SIGNATURES)
+  return { id, seconds: Number(timestamp), given: signatures.split(' ').slice(0, MAX_SIGNATURES) }
+}
 
-  const seconds = Number(timestamp)
-  const given = signatures.split(' ').slice(0, MAX_SIGNATURES)
-  if (!isUtf8(rawBody) || !keys.some((key) => signedBy(key, id, seconds, rawBody, given)))
-    return {
-      fault: 'bad-signature',
-      message:
-        'No key of this cluster made the signature: the forwarder must sign with one of the keys that the server has for it',
-    }
+function staleness(seconds: number, nowMs: number): SignatureFault | undefined {
   if (Math.abs(nowMs - seconds * 1000) > SIGNATURE_TOLERANCE_MS)
     return {
       fault: 'stale',
       message: `The signature's time is ${Math.round(Math.abs(nowMs / 1000 - seconds))} s away from the server's clock, ${SIGNATURE_TOLERANCE_MS / 1000} s are allowed: sign anew with the server's time`,
     }
-  return { id, timestamp: seconds }
+  return undefined
 }
 
 function signedBy(key: string, id: string, seconds: number, rawBody: Buffer, given: readonly string[]): boolean {

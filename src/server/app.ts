@@ -3,7 +3,9 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify'
 import { dashboard, dashboardOff } from './dashboard/plugin.ts'
 import type { ServerDeps } from './deps.ts'
+import { createFoldedLog } from './folded-log.ts'
 import { createEpochKeeper } from './ingest/epoch-keeper.ts'
+import { LONGEST_BODIES, limitBodies, REQUEST_TIMEOUT_MS } from './plugins/bodies.ts'
 import { answerErrors } from './plugins/errors.ts'
 import { shedLoad } from './plugins/pressure.ts'
 import { securityHeaders } from './plugins/security-headers.ts'
@@ -22,10 +24,14 @@ export interface Server {
 
 /** The server without a port: requests can be injected. It opens nothing, so closing it closes nothing that it was given. */
 export async function buildServer(deps: ServerDeps): Promise<Server> {
+  const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = deps
   const app = fastify({
     loggerInstance: deps.log as FastifyBaseLogger,
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: deps.bodyLimitBytes,
+    requestTimeout: requestTimeoutMs,
+    // Node takes the shorter of this and its 60 s for heads as the one for heads: it must know it before fastify sets it.
+    http: { requestTimeout: requestTimeoutMs, connectionsCheckingInterval: Math.min(5000, requestTimeoutMs) },
     // While we drain, what still arrives on open connections is answered: it would only come again.
     return503OnClosing: false,
     forceCloseConnections: 'idle',
@@ -34,7 +40,12 @@ export async function buildServer(deps: ServerDeps): Promise<Server> {
   const draining = { since: undefined as number | undefined }
   const epochs = createEpochKeeper(deps)
 
-  answerErrors(app)
+  const refusals = createFoldedLog(deps.log)
+  app.addHook('onClose', async () => refusals.close())
+  // Only routes that take a body read one.
+  app.removeAllContentTypeParsers()
+  limitBodies(app, deps.bodiesLimitBytes ?? LONGEST_BODIES * deps.bodyLimitBytes)
+  answerErrors(app, refusals)
   securityHeaders(app)
   shedLoad(app)
   app.addHook('onSend', async (_request, reply) => {
@@ -47,8 +58,8 @@ export async function buildServer(deps: ServerDeps): Promise<Server> {
       components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } },
     },
   })
-  await app.register(eventsRoute, { deps, epochs })
-  await app.register(knativeRoute, { deps, epochs })
+  await app.register(eventsRoute, { deps, epochs, refusals })
+  await app.register(knativeRoute, { deps, epochs, refusals })
   await app.register(healthRoutes, { deps, draining })
   await app.register(metricsRoute, { deps })
   await app.register(backlogRoute, { deps })

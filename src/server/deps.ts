@@ -27,6 +27,10 @@ export interface ServerDeps {
   metrics: Metrics
   log: Logger
   bodyLimitBytes: number
+  /** Bytes of bodies that are held at a time, over all connections; eight of the longest if absent. */
+  bodiesLimitBytes?: number
+  /** Until a request must have arrived whole. */
+  requestTimeoutMs?: number
   /** Bearer token for `/metrics` and `/v1/backlog`; open if absent. */
   metricsToken?: string
   /** Not served if absent. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { createRemoteJWKSet, customFetch, errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose'
 import { isTrusted } from '../../config/knative.ts'
 import type { OidcSettings } from '../../config/types.ts'
-import { messageOf, throttled, transient } from '../../errors.ts'
+import { messageOf, throttled, transient, WindlassError } from '../../errors.ts'
 import { HttpClient } from '../../http/client.ts'
 
 export interface OidcVerifier {
@@ -83,6 +83,7 @@ export function createOidcVerifier(settings: OidcSettings, pauses = PAUSES): Oid
           Date.now() + pauses.afterKeysMs,
         )
       if (KEY_OF_TOKEN.some((kind) => error instanceof kind)) throw error
+      if (!(error instanceof errors.JOSEError || error instanceof WindlassError)) throw error
       throw transient(
         `The keys of the issuer ${issuer} can't be had (${messageOf(error)}): the server must reach them, see WINDLASS_KNATIVE_OIDC_JWKS_URL and WINDLASS_KNATIVE_OIDC_CA_FILE`,
       )
@@ -103,7 +104,11 @@ export function createOidcVerifier(settings: OidcSettings, pauses = PAUSES): Oid
         return isForUsAlone(payload) ? undefined : 'it has other audiences beside'
       } catch (error) {
         if (error instanceof errors.JOSEError) return sentenceOf(error)
-        throw error
+        if (error instanceof WindlassError) throw error
+        // An issuer may publish what is no key of use, such as one that is too short.
+        throw transient(
+          `The key of the issuer ${issuer} that the token names can't be used (${messageOf(error)}): the issuer must publish another`,
+        )
       }
     },
     close: () => http.close(),

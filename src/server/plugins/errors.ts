@@ -1,5 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyRequest } from 'fastify'
 import { messageOf, WindlassError } from '../../errors.ts'
+import type { FoldedLog } from '../folded-log.ts'
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -12,13 +13,13 @@ declare module 'fastify' {
 const RETRY_AFTER_S = 2
 
 /** Every error is answered as `{ message }`, a sentence that says what to do. What is not the client's fault is logged. */
-export function answerErrors(app: FastifyInstance): void {
+export function answerErrors(app: FastifyInstance, refusals: FoldedLog): void {
   app.setErrorHandler((error: FastifyError | WindlassError, request, reply) => {
     if (error instanceof WindlassError) {
-      request.log.warn(
-        { path: request.routeOptions.url, reason: messageOf(error) },
-        'a request could not be served now',
-      )
+      const [path, reason] = [request.routeOptions.url, messageOf(error)]
+      refusals.warn(`${path} ${reason}`, { path, reason }, 'a request could not be served now')
+      // Fastify closes after a body that failed, and the sender that is still writing would lose the answer.
+      reply.removeHeader('connection')
       const seconds = error.retryAtMs === undefined ? RETRY_AFTER_S : Math.ceil((error.retryAtMs - Date.now()) / 1000)
       return reply.code(503).header('retry-after', Math.max(1, seconds)).send({ message: error.message })
     }

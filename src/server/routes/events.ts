@@ -1,11 +1,12 @@
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply } from 'fastify'
 import Type from 'typebox'
 import { BatchSchema } from '../../events/schema.ts'
 import { WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP } from '../../events/sign.ts'
 import { BATCH_CONTENT_TYPE, EPOCH_HEADER, SERVER_TIME_HEADER } from '../../events/types.ts'
-import { verify } from '../../events/verify.ts'
+import { faultOfHeaders, type SignatureFault, verify } from '../../events/verify.ts'
 import type { ServerDeps } from '../deps.ts'
+import type { FoldedLog } from '../folded-log.ts'
 import type { EpochKeeper } from '../ingest/epoch-keeper.ts'
 import { parseBatch } from '../ingest/parse.ts'
 import { receive } from '../ingest/receive.ts'
@@ -49,10 +50,16 @@ const schema = {
 /** `POST /v1/clusters/{cluster}/events` */
 export async function eventsRoute(
   instance: FastifyInstance,
-  { deps, epochs }: { deps: ServerDeps; epochs: EpochKeeper },
+  { deps, epochs, refusals }: { deps: ServerDeps; epochs: EpochKeeper; refusals: FoldedLog },
 ): Promise<void> {
   const app = instance.withTypeProvider<TypeBoxTypeProvider>()
   const now = deps.now ?? Date.now
+
+  function refuse(reply: FastifyReply, cluster: string, { fault, message }: SignatureFault) {
+    refusals.warn(`events ${cluster} ${fault}`, { cluster, fault }, 'a batch was refused')
+    if (fault === 'stale') reply.header(SERVER_TIME_HEADER, String(Math.floor(now() / 1000)))
+    return reply.code(401).send({ message })
+  }
 
   // The signature is over the bytes: nothing may look into them before.
   app.removeAllContentTypeParsers()
@@ -60,8 +67,11 @@ export async function eventsRoute(
 
   app.addHook('onRequest', async (request, reply) => {
     const { cluster } = request.params as { cluster: string }
-    if (deps.clusters.has(cluster)) return
-    return reply.code(404).send({ message: 'The server knows no cluster of this name: it must be in its settings' })
+    if (!deps.clusters.has(cluster))
+      return reply.code(404).send({ message: 'The server knows no cluster of this name: it must be in its settings' })
+    // Before anything of the body is read: whoever has no key can't make the server hold much without trying.
+    const fault = faultOfHeaders(request.headers, now())
+    if (fault) return refuse(reply, cluster, fault)
   })
   app.addHook('onResponse', async (request, reply) => {
     const { cluster } = request.params as { cluster: string }
@@ -84,14 +94,11 @@ export async function eventsRoute(
       const bytes: unknown = request.body
       const body = Buffer.isBuffer(bytes) ? bytes : Buffer.alloc(0)
       const signature = verify(deps.clusters.get(cluster)?.webhookKeys ?? [], request.headers, body, now())
-      if (signature.fault) {
-        deps.log.warn({ cluster, fault: signature.fault }, 'a batch was refused')
-        if (signature.fault === 'stale') reply.header(SERVER_TIME_HEADER, String(Math.floor(now() / 1000)))
-        return reply.code(401).send({ message: signature.message })
-      }
+      if (signature.fault) return refuse(reply, cluster, signature)
       const { events, faults } = parseBatch(body, cluster)
       if (faults) {
-        deps.log.warn({ cluster, webhookId: signature.id, faults: faults.slice(0, 3) }, 'a batch was refused')
+        const fields = { cluster, webhookId: signature.id, faults: faults.slice(0, 3) }
+        refusals.warn(`events ${cluster} contract`, fields, 'a batch was refused')
         return reply.code(400).send({ message: 'The batch is not as the contract says', faults })
       }
       const { epoch } = await receive(deps, epochs, { cluster, webhookId: signature.id, events })

@@ -7,6 +7,7 @@ import { KnativeEventSchema } from '../../events/knative-schema.ts'
 import { EPOCH_HEADER } from '../../events/types.ts'
 import { newTraceparent, traceIdOf } from '../../telemetry/traceparent.ts'
 import type { ServerDeps } from '../deps.ts'
+import type { FoldedLog } from '../folded-log.ts'
 import type { EpochKeeper } from '../ingest/epoch-keeper.ts'
 import { batchOf } from '../ingest/knative.ts'
 import { receive } from '../ingest/receive.ts'
@@ -45,7 +46,7 @@ const schema = {
 /** `POST /v1/clusters/{cluster}/knative` */
 export async function knativeRoute(
   instance: FastifyInstance,
-  { deps, epochs }: { deps: ServerDeps; epochs: EpochKeeper },
+  { deps, epochs, refusals }: { deps: ServerDeps; epochs: EpochKeeper; refusals: FoldedLog },
 ): Promise<void> {
   const app = instance.withTypeProvider<TypeBoxTypeProvider>()
   const now = deps.now ?? Date.now
@@ -71,7 +72,7 @@ export async function knativeRoute(
       })
     const refusal = await gate.refusalOf(request.headers.authorization)
     if (refusal === undefined) return
-    deps.log.warn({ cluster, reason: refusal }, 'an event of Knative was refused')
+    refusals.warn(`knative ${cluster} ${refusal}`, { cluster, reason: refusal }, 'an event of Knative was refused')
     return reply.code(401).header('www-authenticate', 'Bearer realm="Windlass"').send({ message: refusal })
   })
   app.addHook('onResponse', async (request, reply) => {
@@ -95,7 +96,11 @@ export async function knativeRoute(
       const given = readCloudEvent(request.headers, Buffer.isBuffer(bytes) ? bytes : Buffer.alloc(0))
       const { event, faults } = given.faults ? given : readKnativeEvent(given.event)
       if (faults) {
-        deps.log.warn({ cluster, faults: faults.slice(0, 3) }, 'an event of Knative was refused')
+        refusals.warn(
+          `knative ${cluster} contract`,
+          { cluster, faults: faults.slice(0, 3) },
+          'an event of Knative was refused',
+        )
         return reply.code(400).send({ message: 'The event is not one that Windlass has a use for', faults })
       }
       const traceparent = [event.traceparent, request.headers.traceparent].find(isTraceparent) ?? newTraceparent()
