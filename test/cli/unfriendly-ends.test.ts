@@ -88,7 +88,7 @@ t.test('a port that is taken is told with the setting that says which', async (t
   for (const role of ['server', 'worker', 'forwarder']) {
     const { code, output } = await windlass([role], env)
     t.equal(code, 1)
-    const fatal = lines(output).at(-1)
+    const fatal = lines(output).find(({ level }) => level === 'fatal')
     t.equal(
       fatal?.error,
       `WINDLASS_LISTEN: 127.0.0.1:${port} can't be listened on (EADDRINUSE): port ${port} is taken by another process: end that, or choose another port`,

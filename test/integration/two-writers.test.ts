@@ -96,7 +96,8 @@ t.test('a Service that stops to be a load balancer again and again is nobody els
   for (let i = 0; i < 4; i++) {
     await eventually(async () => (await shown()) === 'web.example.com', `it has its name, time ${i + 1}`)
     await become('ClusterIP')
-    await eventually(async () => (await shown()) === undefined, 'it has none')
+    await eventually(async () => !(await world.services())[0]?.metadata.finalizers?.length, 'it is let go')
+    t.equal(await shown(), undefined)
     await become('LoadBalancer')
   }
   await eventually(async () => (await shown()) === 'web.example.com', 'it has its name in the end')
