@@ -79,12 +79,14 @@ for (const [balancer, annotation, lines] of ANNOUNCED)
     const { item, addNode, addService } = await world(t, { CHERRY_LOAD_BALANCER: balancer })
     await addNode('w1', 1)
     const { uid } = addService('web').metadata
+    // No later setting tells which annotation an admin had chosen.
+    const chosen = balancer.endsWith(annotation) ? ` ${annotation}` : ''
     const { code, lines: planned, faults } = await item('Service/default/web')
     t.same([code, faults], [2, []])
     t.same(planned, [
       ...RESERVATION,
       ...lines,
-      `kubernetes: annotate it with ${annotation}=(the new floating IP), windlass.dev/cherry-address=${uid} (the new floating IP)`,
+      `kubernetes: annotate it with ${annotation}=(the new floating IP), windlass.dev/cherry-address=${uid} (the new floating IP)${chosen}`,
       'kubernetes: list the addresses of the load balancer in its status',
     ])
   })
