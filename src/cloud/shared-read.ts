@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
-import type { Call } from '../call.ts'
+import type { Call, Urgency } from '../call.ts'
 import { aborted } from '../errors.ts'
 
 export interface SharedReadOptions<T> {
@@ -15,9 +15,11 @@ export interface SharedReadOptions<T> {
   fetch: Fetch<T>
   /** `fetch` says when it begins to read. */
   saysBegun?: boolean
-  /** How long a fresh read waits for others who ask for one: a burst comes within some milliseconds, and requests are few. */
-  gatherMs?: number
+  gatherMs?: GatherMs
 }
+
+/** How long a fresh read waits for others who ask for one: a burst comes within some milliseconds, and requests are few. */
+export type GatherMs = number | Readonly<Record<Urgency, number>>
 
 /**
  * `begun` is for reads that wait for their turn first: until they call it, who asks for a read that begins later may have this one.
@@ -167,17 +169,39 @@ const UNLOCK = `if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call(
  */
 export function createCoalescedRead<T>(
   fetch: Fetch<T>,
-  { saysBegun = false, gatherMs = 0 }: { saysBegun?: boolean; gatherMs?: number } = {},
+  { saysBegun = false, gatherMs = 0 }: { saysBegun?: boolean; gatherMs?: GatherMs } = {},
 ): (call: Call) => Promise<T> {
+  const given = typeof gatherMs === 'number' ? { user: gatherMs, background: gatherMs } : gatherMs
+  const gatherFor = { ...given, urgent: 0 }
   let current: Promise<T> | undefined
   /** The current read has not begun: whose urgency it waits with. */
   let waiting: Call['urgency'] | undefined
+  /** The current read still waits for company. */
+  let gathering: { call: Call; end: AbortController } | undefined
   let next: Promise<T> | undefined
   /** Whose call the next read is: a user's, if one of those who wait for it is. */
   let asked: Call | undefined
 
-  const begin = async (call: Call): Promise<T> => {
-    if (gatherMs > 0) await delay(gatherMs)
+  /** Whose call the read is when the wait for company is over. */
+  async function gather(call: Call): Promise<Call> {
+    const forMs = gatherFor[call.urgency]
+    if (forMs <= 0) return call
+    const mine = { call, end: new AbortController() }
+    gathering = mine
+    await delay(forMs, undefined, { signal: mine.end.signal }).catch(() => undefined)
+    gathering = undefined
+    return mine.call
+  }
+
+  /** A user waits no longer for company than a user's own read does, whoever asked for it first. */
+  function hurry(user: Call, waited: NonNullable<typeof gathering>): void {
+    waited.call = user
+    waiting = user.urgency
+    if (gatherFor.user < gatherFor.background) setTimeout(() => waited.end.abort(), gatherFor.user)
+  }
+
+  const begin = async (asked: Call): Promise<T> => {
+    const call = await gather(asked)
     if (!saysBegun) waiting = undefined
     return await fetch(detached(call), () => {
       waiting = undefined
@@ -185,7 +209,7 @@ export function createCoalescedRead<T>(
   }
 
   const start = (call: Call): Promise<T> => {
-    waiting = saysBegun || gatherMs > 0 ? call.urgency : undefined
+    waiting = saysBegun || gatherFor[call.urgency] > 0 ? call.urgency : undefined
     const read = begin(call)
     current = read
     const done = () => {
@@ -203,6 +227,7 @@ export function createCoalescedRead<T>(
         call,
       )
     if (!current) return untilAborted(start(call), call)
+    if (gathering && waiting === 'background' && call.urgency === 'user') hurry(call, gathering)
     if (waiting === 'user' || waiting === call.urgency) return untilAborted(current, call)
     if (!asked || call.urgency === 'user') asked = call
     if (!next) {

@@ -162,6 +162,28 @@ t.test('a read waits a moment for others who want it, and begins after all of th
   t.ok((began[0] ?? 0) >= askedMs)
 })
 
+t.test(
+  'a read that nobody waits for gathers longer, and a user who comes ends that and has it as a user’s',
+  async (t) => {
+    const from = source()
+    const urgencies: string[] = []
+    const fresh = createCoalescedRead(
+      ({ urgency }) => {
+        urgencies.push(urgency)
+        return from.fetch()
+      },
+      { gatherMs: { user: 0, background: 60_000 } },
+    )
+    const background = () => fresh(callOf({ urgency: 'background' }))
+    const all = [background(), background()]
+    await delay(20)
+    t.equal(from.reads, 0)
+    all.push(fresh(callOf()), background())
+    t.strictSame(await from.until(Promise.all(all)), [1, 1, 1, 1])
+    t.strictSame(urgencies, ['user'])
+  },
+)
+
 t.test('what is urgent waits for nobody', async (t) => {
   const s = source()
   const fresh = createCoalescedRead(s.fetch, { gatherMs: 1000 })

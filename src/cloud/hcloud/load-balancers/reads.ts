@@ -19,6 +19,9 @@ export interface LoadBalancerReads {
 /** One page: up to here a list costs no more than a look for one. */
 const FEW = 50
 
+/** A look at everything takes Service after Service: they shall share their lists, and nobody waits for them. */
+const GATHER_MS = { user: 0, background: 200 }
+
 /** Longer than any list lags behind. */
 const MADE_MS = 600_000
 
@@ -40,11 +43,14 @@ export function createLoadBalancerReads(options: {
     return lb && (lb.labels[OWNER_LABEL] ?? uid) === uid ? [lb] : []
   }
 
-  const list = createCoalescedRead(async (call) => {
-    const all = await client.loadBalancers.list(call)
-    count = all.length
-    return all
-  })
+  const list = createCoalescedRead(
+    async (call) => {
+      const all = await client.loadBalancers.list(call)
+      count = all.length
+      return all
+    },
+    { gatherMs: GATHER_MS },
+  )
   /** A list of all for many at once costs less than a look for each. */
   async function search(uid: string, name: string, call: Call) {
     if (count <= FEW * seeking) {
@@ -74,7 +80,7 @@ export function createLoadBalancerReads(options: {
       return listed ?? client.loadBalancers.get(id, call)
     },
     all: list,
-    certificates: createCoalescedRead(client.certificates.list),
+    certificates: createCoalescedRead(client.certificates.list, { gatherMs: GATHER_MS }),
     async made(uid, id) {
       madeHere.set(uid, id)
       setTimeout(() => madeHere.delete(uid), MADE_MS).unref()
