@@ -1,3 +1,4 @@
+import { isOlder } from '../kubernetes/resource-version.ts'
 import type { Cluster } from './cluster.ts'
 
 /** The same was written so often, and undone in between: somebody else writes there, too. */
@@ -7,6 +8,8 @@ const WINDOW_MS = 600_000
 interface Written {
   text: string
   atMs: number[]
+  /** What the last write made of the object; undefined while that is not known. */
+  version?: string
 }
 
 /**
@@ -14,8 +17,13 @@ interface Written {
  * as fast as they can, with requests to the cloud in between. After some writes of the same it is left for a while.
  */
 export interface Standoffs {
-  /** It is about to be written. True when it was undone often enough to be told. */
-  wrote(what: string, text: string): boolean
+  /**
+   * It is about to be written into an object that was seen at this resourceVersion. True when it was undone often enough to be told: what
+   * was seen before our own last write does not show that anybody undid it.
+   */
+  writes(what: string, text: string, seen: string): boolean
+  /** The write that was said last has made this resourceVersion of the object. */
+  wrote(what: string, version: string): void
   /** Whatever was written of it, it was not somebody else who took it away. */
   forget(what: string): void
   /** So long yet it is not to be written again; 0 for no reason not to. Without `text`, whatever it was. */
@@ -37,14 +45,21 @@ export function createStandoffs(nowMs: () => number): Standoffs {
   const written = new Map<string, Written>()
   const isOver = ({ atMs }: Written, now: number) => now - (atMs.at(-1) ?? 0) > 2 * WINDOW_MS
   return {
-    wrote(what, text) {
+    writes(what, text, seen) {
       const now = nowMs()
       for (const [key, one] of written) if (isOver(one, now)) written.delete(key)
       const before = written.get(what)
-      const atMs = before?.text === text ? before.atMs.filter((at) => now - at <= 2 * WINDOW_MS) : []
+      const isSame = before?.text === text
+      // Nor does a write whose end is not known show anything.
+      if (isSame && (before.version === undefined || isOlder(seen, before.version))) return false
+      const atMs = isSame ? before.atMs.filter((at) => now - at <= 2 * WINDOW_MS) : []
       written.delete(what)
       written.set(what, { text, atMs: [...atMs.slice(-ENOUGH), now] })
       return atMs.length + 1 >= ENOUGH
+    },
+    wrote(what, version) {
+      const one = written.get(what)
+      if (one) written.set(what, { ...one, version })
     },
     forget(what) {
       written.delete(what)

@@ -59,18 +59,21 @@ async function reconcileOnce(
   if (plan.warning) recordNotes(cluster, nodeObject(node), [{ type: 'Warning', ...plan.warning }])
   const after = await apply(cluster, node, undisputed(cluster, node, plan.changes), call)
   if (!after) return undefined
+  standoffsOf(cluster).wrote(addressesOf(node), after.resourceVersion)
   await cluster.state.handled.record(subjectOf({ kind: 'Node', name: node.name }), token, fingerprint(after))
   return { node: after, lookup }
 }
+
+const addressesOf = ({ uid }: NodeProjection) => `addresses of ${uid}`
 
 /** Without addresses that somebody else takes away each time: those are set at a look at all nodes, now and then. */
 function undisputed(cluster: Cluster, node: NodeProjection, changes: readonly NodeChange[]): NodeChange[] {
   const standoffs = standoffsOf(cluster)
   return changes.filter((change) => {
     if (change.kind !== 'set-addresses' || isUninitialised(node)) return true
-    const [what, text] = [`addresses of ${node.uid}`, JSON.stringify(change.addresses)]
+    const [what, text] = [addressesOf(node), JSON.stringify(change.addresses)]
     if (standoffs.heldMs(what, cluster.framework.nodeStatusUpdateFrequencyMs, text) > 0) return false
-    if (standoffs.wrote(what, text))
+    if (standoffs.writes(what, text, node.resourceVersion))
       cluster.recorder.record({
         object: nodeObject(node),
         type: 'Warning',

@@ -2,8 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Call } from '../../call.ts'
 import { aborted } from '../../errors.ts'
 import { fingerprint, type NodeProjection } from '../../events/projection.ts'
+import { isOlder } from '../../kubernetes/resource-version.ts'
 import type { Cluster } from '../cluster.ts'
-import { isOlder } from './life.ts'
 
 /** An event may be on its way for so long. */
 const UNDER_WAY_MS = 5000

@@ -1,5 +1,6 @@
 import type { Call } from '../../call.ts'
 import { type NodeProjection, projectNode, projectService, type ServiceProjection } from '../../events/projection.ts'
+import { isOlder } from '../../kubernetes/resource-version.ts'
 import { NODES, SERVICES } from '../../kubernetes/resources.ts'
 import type { KnownVersions } from '../../state/versioned-index.ts'
 import type { Cluster } from '../cluster.ts'
@@ -64,6 +65,3 @@ function isFormer<T extends Versioned>(
 
 const nodeName = ({ metadata }: Versioned) => metadata.name
 const serviceName = ({ metadata }: Versioned) => `${metadata.namespace}/${metadata.name}`
-
-/** Versions are decimal numbers of any length. */
-export const isOlder = (a: string, b: string) => (a.length === b.length ? a < b : a.length < b.length)

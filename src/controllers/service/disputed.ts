@@ -25,7 +25,16 @@ export function statusToWrite(
   // It was no load balancer for a while, and its status was ours to clear.
   if (!record) standoffs.forget(what)
   if (standoffs.heldMs(what, cluster.resyncPeriodMs, text) > 0) return { ingress: service.ingress, isDisputed: false }
-  return { ingress: right, isDisputed: standoffs.wrote(what, text) }
+  return { ingress: right, isDisputed: standoffs.writes(what, text, service.resourceVersion) }
+}
+
+/** The status was written: what is seen before that does not show that anybody undid it. */
+export function statusWritten(
+  cluster: Cluster,
+  service: ServiceProjection,
+  { resourceVersion }: ServiceProjection,
+): void {
+  standoffsOf(cluster).wrote(asked(service), resourceVersion)
 }
 
 /**

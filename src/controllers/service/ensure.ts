@@ -12,7 +12,7 @@ import { readFreshNodes, readNodes } from '../nodes.ts'
 import type { ReconcileRequest, ReconcileResult } from '../reconcile.ts'
 import { addressChange } from './address-change.ts'
 import { clearElsewhere } from './cleanup.ts'
-import { disputed, standsOff, statusToWrite } from './disputed.ts'
+import { disputed, standsOff, statusToWrite, statusWritten } from './disputed.ts'
 import { eligibleNodes } from './eligible.ts'
 import { elsewhereOf, nodesFor, type Place, placesOf } from './placement.ts'
 import { planWithNodes } from './planning.ts'
@@ -65,6 +65,7 @@ export async function ensure(
     await expectEcho(cluster, token, withStatus(service, ingress, given))
     const after = await writeStatus(cluster, service, ingress, call, given)
     if (!after) return {}
+    statusWritten(cluster, service, after)
     const moved = addressChange(service.ingress, applied.ingress)
     if (moved) {
       event(moved.type, 'LoadBalancerAddressChanged', moved.message)
