@@ -145,6 +145,7 @@ t.test('Events', async (t) => {
 
   t.test("a reason of the controller's own is free, a recorded one is not", async (t) => {
     t.strictSame(compare(wanted([]), { events: [event('ServerNotFound', 'Warning')] }), [])
+    t.equal(compare(wanted([]), { events: [event('AddressesDisputed', 'Warning')] }).length, 1, 'a false alarm is not')
     const recorded = event('LoadBalancerTypeUnconfigured', 'Warning')
     t.equal(compare(wanted([recorded]), { events: [] }).length, 1)
     t.equal(
